@@ -21,7 +21,7 @@ SERVERS = ("--servers", "wsgiref")
 BRIEFLY = (*SERVERS, "--rates", 30, "--duration", "1s", "--warmup", "0s", "--cooldown", "0s")
 
 
-def require_correct_responses(result: Done, app: str, name: str) -> None:
+def require_correct_responses(result: CommandResult, app: str, name: str) -> None:
     """All requests were ok, the load checked this app's body, and the app counted as many."""
     cell, load = result.cells[name], read_json(result.run_dir / "load" / f"{name}.json")
 

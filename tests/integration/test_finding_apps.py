@@ -42,14 +42,14 @@ def copied(command: Command, name: str) -> Path:
     return folder
 
 
-def require_ok(result: Done, servers: int) -> None:
+def require_ok(result: CommandResult, servers: int) -> None:
     assert len(result.cells) == servers, result.err
     for cell in result.cells.values():
         assert cell["failure"] is None
         assert cell["outcomes"]["ok"] == cell["outcomes"]["scheduled"] > 0
 
 
-def failure(result: Done) -> str:
+def failure(result: CommandResult) -> str:
     """The failure message of the only cell."""
     assert result.code == 97
     (cell,) = result.cells.values()
@@ -86,8 +86,8 @@ def test_an_unusable_app_argument_is_refused_with_a_fix(
     folder = copied(command, name)
     result = command.run("sweep", app.format(folder=folder), *BRIEFLY, cwd=folder)
     assert result.code == 2
-    assert result.complaints == result.err.splitlines()
-    assert result.complaints[0].endswith(fix)
+    assert result.messages == result.err.splitlines()
+    assert result.messages[0].endswith(fix)
 
 
 def test_a_module_named_json_breaks_only_servers_that_import_it(
@@ -125,8 +125,8 @@ def test_a_workspace_package_uses_the_environment_of_its_workspace(
     words = ("web.wsgi:application", "--servers", "waitress,gunicorn-gthread", *BRIEFLY)
     result = command.run("sweep", *words, cwd=folder)
     assert result.code == 2
-    assert result.complaints[0].endswith("did you mean `--pythonpath src web.wsgi:application`?")
-    assert f"{workspace}/.venv/bin/python" in result.complaints[0]
+    assert result.messages[0].endswith("did you mean `--pythonpath src web.wsgi:application`?")
+    assert f"{workspace}/.venv/bin/python" in result.messages[0]
 
     body = ("--expect-regex", "^hi 42$")
     result = command.run("sweep", "--pythonpath", "src", *body, *words, cwd=folder)
@@ -150,7 +150,7 @@ def test_pythonpath_is_not_passed_on_and_the_warning_names_the_option(command: C
     assert message.endswith("did you mean `--pythonpath lib web:app`?")
 
     result = command.run("sweep", "--pythonpath", "lib", *words, cwd=folder, program=program)
-    assert not result.complaints
+    assert not result.messages
     require_ok(result, 1)
 
 
@@ -183,8 +183,8 @@ def test_the_hint_for_a_django_project_names_its_application(
 ) -> None:
     result = command.run("sweep", app, *BRIEFLY, cwd=django / place)
     assert result.code == 2
-    assert result.complaints == result.err.splitlines()
-    assert result.complaints[0].endswith(fix)
+    assert result.messages == result.err.splitlines()
+    assert result.messages[0].endswith(fix)
 
 
 def test_the_application_from_the_django_hint_is_measured(command: Command, django: Path) -> None:

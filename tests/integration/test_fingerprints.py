@@ -96,7 +96,7 @@ def write_app(command: Command, text: str) -> str:
     return "made:app"
 
 
-def only_attribution(result: Done) -> dict[str, Any]:
+def only_attribution(result: CommandResult) -> dict[str, Any]:
     """The attribution of the only cell."""
     (cell,) = result.cells.values()
     attribution: dict[str, Any] = cell["attribution"]
@@ -104,7 +104,7 @@ def only_attribution(result: Done) -> dict[str, Any]:
     return attribution
 
 
-def require_only(result: Done, name: str) -> dict[str, Any]:
+def require_only(result: CommandResult, name: str) -> dict[str, Any]:
     """The result has this fingerprint and no other; skips the test if the host was disturbed."""
     attribution = only_attribution(result)
     names = {fingerprint["name"] for fingerprint in attribution["fingerprints"]}
@@ -115,7 +115,7 @@ def require_only(result: Done, name: str) -> dict[str, Any]:
     return attribution
 
 
-def skip_if_disturbed(result: Done, names: set[str]) -> None:
+def skip_if_disturbed(result: CommandResult, names: set[str]) -> None:
     """Skip as INCONCLUSIVE if other processes or the hypervisor used so much of the machine that
     they can have caused the fingerprints."""
     (cell,) = result.cells.values()
@@ -132,7 +132,7 @@ def skip_if_disturbed(result: Done, names: set[str]) -> None:
             pytest.skip(f"INCONCLUSIVE(host): {reason['message']}; fingerprints: {sorted(names)}")
 
 
-def under_load(command: Command, *words: object, act: Callable[[], None]) -> Done:
+def under_load(command: Command, *words: object, act: Callable[[], None]) -> CommandResult:
     """Sweep one cell, and call ``act`` one second after its load began."""
     running = command.start("sweep", *words, *BRIEFLY)
     until(
@@ -144,7 +144,7 @@ def under_load(command: Command, *words: object, act: Callable[[], None]) -> Don
     act()
 
     result = running.end()
-    command.require_nothing_left()
+    command.require_no_leftovers()
     return result
 
 

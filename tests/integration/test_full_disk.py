@@ -33,7 +33,7 @@ def skip_without_mounts() -> None:
         pytest.skip("needs root and mount namespaces")
 
 
-def sweep_onto(command: Command, options: str, *words: object) -> tuple[Done, Path]:
+def sweep_onto(command: Command, options: str, *words: object) -> tuple[CommandResult, Path]:
     """Sweep onto a tmpfs with these mount options; returns the result and a copy of the tmpfs."""
     folder, copy = command.folder / "disk", command.folder / "copy"
     folder.mkdir()
@@ -49,7 +49,7 @@ def test_a_read_only_disk_is_an_error_before_any_measurement(command: Command) -
     result, copy = sweep_onto(command, "ro", "--rates", 50, *BRIEFLY)
 
     assert result.code == 2
-    (line,) = result.complaints
+    (line,) = result.messages
     assert line.startswith(f"wsgiload: cannot create the run directory {command.folder}/disk/")
     assert line.endswith("Read-only file system; choose another directory with --out")
     assert list(copy.iterdir()) == []
@@ -61,7 +61,7 @@ def test_a_full_disk_loses_only_the_current_cell(command: Command, kibibytes: in
     result, copy = sweep_onto(command, f"size={kibibytes}k", "--rates", rates, *BRIEFLY)
 
     assert result.code == 2, result.err
-    line = result.complaints[-1]
+    line = result.messages[-1]
     assert "No space left on device" in line and f"{command.folder}/disk/" in line
     assert "every cell before this one is stored" in line
     assert "free disk space, then continue with `wsgiload sweep --resume " in line

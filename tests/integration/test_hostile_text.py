@@ -37,7 +37,7 @@ def files_with_raw_text(run: Path) -> list[str]:
     return [path.name for path, text in texts.items() if any(raw in text for raw in RAW)]
 
 
-def require_escaped(result: Done) -> None:
+def require_escaped(result: CommandResult) -> None:
     """The output contains no planted string unescaped."""
     assert not [raw for raw in RAW if raw in result.out + result.err]
 
@@ -108,7 +108,7 @@ def test_a_hostile_name_in_a_file_is_refused_and_escaped(
         assert result.code == 2, result.err
         require_escaped(result)
         assert ESCAPED.search(result.err), result.err
-    assert target.answered == 0
+    assert target.response_count == 0
 
 
 @needs_loadgen

@@ -62,9 +62,9 @@ def test_killed_processes_leave_nothing_behind(command: Command, tmp_path: Path)
         f"nothing left after at most {slowest:.2f} s\n"
     )
     failed = [
-        f"{outcome.row}: {'; '.join(outcome.complaints)}"
+        f"{outcome.row}: {'; '.join(outcome.problems)}"
         for outcome in carried_out
-        if outcome.complaints
+        if outcome.problems
     ]
     assert failed == [], "\n".join(failed)
     assert len(carried_out) >= 0.9 * len(rows), (

@@ -27,7 +27,7 @@ SWEEP = ("sweep", *SERVERS, "--rates", "400", "--runs", "2", "--settle", "0s")
 BRIEFLY = ("--duration", "12s", "--warmup", "1s", "--cooldown", "0s", "--limits", "best-effort")
 
 
-def address_of(running: Running) -> str:
+def address_of(running: RunningCommand) -> str:
     """The URL of the live page, as the command prints it."""
 
     def printed_address() -> str | None:

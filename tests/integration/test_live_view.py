@@ -40,7 +40,7 @@ def start(command: Command, size: tuple[int, int], *words: object, **variables: 
 def rows_of(terminal: Terminal) -> dict[str, str]:
     """The lines of the view, by label."""
     labels = ("now", "next", "rate", "latency", "failures", "server", "standing")
-    lines = [line.split(maxsplit=1) for line in terminal.shown if line]
+    lines = [line.split(maxsplit=1) for line in terminal.visible_lines if line]
     return {words[0]: words[1] for words in lines if len(words) == 2 and words[0] in labels}
 
 
@@ -62,14 +62,14 @@ def require_measured(terminal: Terminal) -> dict[str, str]:
 def store_screen(terminal: Terminal, name: str) -> None:
     """Store the text on the screen for inspection."""
     SCREENS.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(terminal.shown).rstrip()
+    text = "\n".join(terminal.visible_lines).rstrip()
     (SCREENS / f"{name}.txt").write_text(text + "\n")
 
 
 def require_removed(terminal: Terminal) -> None:
     """No line of the view is left, and the cursor is visible."""
     remaining = [
-        line for line in terminal.scrolled if re.match(r"(now|next|latency|failures) ", line)
+        line for line in terminal.all_lines if re.match(r"(now|next|latency|failures) ", line)
     ]
     assert remaining == []
     assert not terminal.screen.cursor.hidden
@@ -95,7 +95,7 @@ def test_the_view_follows_a_sweep(command: Command, columns: int) -> None:
 
     assert terminal.end() in (0, 98)
     require_removed(terminal)
-    results = [line for line in terminal.scrolled if re.match(r"\[[12]/2\] ", line)]
+    results = [line for line in terminal.all_lines if re.match(r"\[[12]/2\] ", line)]
     assert len(results) == 2 and all(" … p" in line for line in results), results
 
 

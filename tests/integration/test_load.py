@@ -65,8 +65,8 @@ def test_an_open_loop_sends_every_scheduled_request(
 
     document = report.to_dict()
     require_consistent_report(document)
-    assert report.outcomes["ok"] == report.outcomes["scheduled"] == target.answered > 300
-    assert document["status_codes"] == {"200": target.answered}
+    assert report.outcomes["ok"] == report.outcomes["scheduled"] == target.response_count > 300
+    assert document["status_codes"] == {"200": target.response_count}
     assert document["tool"]["name"] == "wsgiload"
     assert document["plan"]["load"]["open"]["rate_per_s"] == 500
     assert report.rate["offered_per_s"] == report.outcomes["scheduled"]
@@ -131,7 +131,7 @@ def test_a_varying_load_offers_its_rate_in_every_interval(
     document = report.to_dict()
     require_consistent_report(document)
     assert [interval["scheduled"] for interval in document["intervals"]] == by_interval
-    assert report.outcomes["ok"] == target.answered == sum(by_interval)
+    assert report.outcomes["ok"] == target.response_count == sum(by_interval)
     assert report.rate["offered_per_s"] == pytest.approx(sum(by_interval) / len(by_interval))
     assert ("mixed-rates" in reasons(document)) == (not isinstance(offered["schedule"], Replay))
     assert "arrival-count" not in reasons(document)
@@ -147,7 +147,7 @@ def test_a_closed_loop_uses_the_requested_number_of_connections(target: Counting
     assert document["connections"]["opened"] == document["connections"]["peak"] == 3
     assert report.outcomes["ok"] > 0
     # Each user may have had one request in flight when the measurement ended.
-    assert 0 <= target.answered - report.outcomes["ok"] <= 3
+    assert 0 <= target.response_count - report.outcomes["ok"] <= 3
 
 
 def test_the_server_receives_the_specified_request(target: CountingServer) -> None:
@@ -158,8 +158,8 @@ def test_the_server_receives_the_specified_request(target: CountingServer) -> No
         request=RequestOptions(method="POST", body=b"data", headers={"X-Sent": "a b"}),
     )
 
-    assert target.answered > 0
-    for method, path, headers, body in target.seen:
+    assert target.response_count > 0
+    for method, path, headers, body in target.requests:
         assert (method, path, body) == ("POST", "/x?y=1", b"data")
         assert headers["x-sent"] == "a b"
         assert headers["host"] == target.url.removeprefix("http://").removesuffix("/")
@@ -355,7 +355,7 @@ def test_the_command_writes_the_same_document(target: CountingServer, command: C
     report = json.loads(result.out)
     require_consistent_report(report)
     assert result.code == expected_code(report)
-    assert report["outcomes"]["ok"] == target.answered
+    assert report["outcomes"]["ok"] == target.response_count
     assert report["tool"]["name"] == "wsgiload"
     assert result.err.splitlines() == [f"loading {target.url} …"]
 
@@ -383,7 +383,7 @@ def test_a_failed_threshold_is_named_and_gives_exit_code_99_if_the_measurement_i
 
     report = json.loads((command.folder / "out.json").read_text())
     assert result.code == (expected_code(report) or 99)
-    complaints = [line for line in result.complaints if not line.startswith("wsgiload: V")]
+    complaints = [line for line in result.messages if not line.startswith("wsgiload: V")]
     assert complaints == ["wsgiload: threshold goodput>=1000000 failed"]
 
 
@@ -393,7 +393,7 @@ def test_a_threshold_with_too_few_requests_is_undecided_and_gives_exit_code_98(
     words = ("load", target.url, "-R", 3, "-d", "1s", "--arrivals", "constant")
     result = command.run(*words, "--threshold", "p99.9<500ms")
     assert result.code == 98
-    (complaint,) = [line for line in result.complaints if "threshold" in line]
+    (complaint,) = [line for line in result.messages if "threshold" in line]
     assert complaint.startswith(
         "wsgiload: threshold p99.9<500ms undecided: p99.9 needs 10,000 requests"
     )
@@ -463,7 +463,7 @@ def test_sigterm_and_sighup_act_like_ctrl_c(
     running = command.start(
         "load", target.url, "-R", 200, "-d", "60s", "--json", "out.json", "--quiet"
     )
-    wait_for(target, 20)
+    wait_for_responses(target, 20)
     os.kill(running.pid, signal_number)
     assert running.end().code == 130
     assert "interrupted" in reasons(json.loads((command.folder / "out.json").read_text()))
@@ -520,7 +520,7 @@ def test_the_generator_rejects_a_report_path_that_is_not_writable(
         )
         assert (result.code, result.out) == (2, "")
         assert f"cannot write {path}: {reason}" in result.err
-    assert target.answered == 0
+    assert target.response_count == 0
 
 
 @needs_loadgen
@@ -531,7 +531,7 @@ def test_the_generator_writes_the_same_document(target: CountingServer) -> None:
     report = json.loads(result.stdout)
     require_consistent_report(report)
     assert result.returncode == expected_code(report)
-    assert report["outcomes"]["ok"] == target.answered
+    assert report["outcomes"]["ok"] == target.response_count
 
 
 @needs_loadgen
@@ -617,7 +617,10 @@ def test_the_generator_survives_a_closed_stderr(target: CountingServer) -> None:
     os.close(writing)
 
     report = json.loads(result.stdout)
-    assert (result.returncode, report["outcomes"]["ok"]) == (expected_code(report), target.answered)
+    assert (result.returncode, report["outcomes"]["ok"]) == (
+        expected_code(report),
+        target.response_count,
+    )
 
 
 @needs_loadgen
@@ -628,7 +631,7 @@ def test_too_few_file_descriptors_are_an_error_with_the_needed_limit(
     result = subprocess.run(
         ["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=60
     )
-    assert (result.returncode, target.answered) == (2, 0)
+    assert (result.returncode, target.response_count) == (2, 0)
     assert result.stderr.strip().endswith("raise the limit with: ulimit -n 65")
 
 
@@ -671,4 +674,4 @@ def test_a_page_path_that_is_not_writable_is_refused_before_the_load(
 ) -> None:
     result = command.run("load", target.url, "-R", 300, "--html", "nowhere/load.html")
     assert result.code == 2 and "does not exist" in result.err
-    assert target.answered == 0
+    assert target.response_count == 0

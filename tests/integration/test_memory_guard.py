@@ -57,7 +57,7 @@ def test_a_leak_ends_a_sweep_and_completed_cells_are_stored(
     words = ("sweep", "--servers", "wsgiref", "--rates", "50,60", *BRIEFLY)
     result = command.run(*words, program=program)
 
-    assert (result.code, result.complaints[-1]) == (98, OUT_OF_MEMORY)
+    assert (result.code, result.messages[-1]) == (98, OUT_OF_MEMORY)
     assert "MemoryError" not in result.err
 
     summary = read_json(only_run(command) / "summary.json")
@@ -72,7 +72,7 @@ def test_a_leak_ends_a_capacity_search_and_completed_trials_are_stored(command: 
     words = ("capacity", "--servers", "wsgiref", "--slo", "p99<1s", *BRIEFLY)
     result = command.run(*words, program=program)
 
-    assert (result.code, result.complaints[-1]) == (98, OUT_OF_MEMORY)
+    assert (result.code, result.messages[-1]) == (98, OUT_OF_MEMORY)
     assert len(list((only_run(command) / "load").glob("*.json"))) == 1
 
 
@@ -89,7 +89,7 @@ def test_an_invalid_limit_is_a_usage_error(command: Command) -> None:
     program = [sys.executable, "-c", LEAKY_WSGILOAD.replace("400MiB", "much")]
     result = command.run("explain", "send-lag", program=program)
 
-    assert (result.code, result.complaints) == (
+    assert (result.code, result.messages) == (
         2,
         ["wsgiload: 'much' is not a size; write it like 512MiB or 1GiB"],
     )

@@ -24,7 +24,7 @@ USER_APP = """
 """
 
 
-def only_cell(result: Done) -> dict[str, Any]:
+def only_cell(result: CommandResult) -> dict[str, Any]:
     (cell,) = result.cells.values()
     return cell
 
@@ -40,8 +40,8 @@ def test_the_report_counts_requests_and_responses_of_all_phases(
 ) -> None:
     options = wsgiload.LoadOptions(warmup=0.5, keepalive=keepalive)
     report = wsgiload.load(target.url, rate=300, duration=1.0, options=options).document
-    assert report.outcomes.ok < target.answered, "the server also counts the warm-up"
-    assert total_responses(report) == target.answered == max_sent_requests(report)
+    assert report.outcomes.ok < target.response_count, "the server also counts the warm-up"
+    assert total_responses(report) == target.response_count == max_sent_requests(report)
 
 
 def test_a_load_warns_if_it_does_not_reach_the_precision(
@@ -50,7 +50,7 @@ def test_a_load_warns_if_it_does_not_reach_the_precision(
     result = command.run(
         "load", target.url, "--rate", 100, "--duration", "1s", "--precision", "p50:5%"
     )
-    (complaint,) = [line for line in result.complaints if "p50" in line]
+    (complaint,) = [line for line in result.messages if "p50" in line]
     assert complaint.startswith(
         "wsgiload: precision of p50 not reached: a confidence interval needs at least "
     )
@@ -62,7 +62,7 @@ def test_a_load_is_extended_until_max_duration_for_the_precision(
     options = wsgiload.LoadOptions(arrivals="constant", precision="p99.9:1%", max_duration=2.5)
     report = wsgiload.load(target.url, rate=400, duration=1.0, options=options).to_dict()
 
-    assert (report["measured_ns"], report["outcomes"]["scheduled"], target.answered) == (
+    assert (report["measured_ns"], report["outcomes"]["scheduled"], target.response_count) == (
         2 * 10**9,
         800,
         800,
@@ -72,7 +72,7 @@ def test_a_load_is_extended_until_max_duration_for_the_precision(
     words = ("--rate", 400, "--duration", "1s", "--precision", "p99.9:1%", "--max-duration", "2.5s")
     result = command.run("load", target.url, *words)
     assert any(
-        line.startswith("wsgiload: precision of p99.9 not reached: ") for line in result.complaints
+        line.startswith("wsgiload: precision of p99.9 not reached: ") for line in result.messages
     )
 
 

@@ -34,7 +34,7 @@ def activated(project: Path) -> list[str]:
     return ["env", f"VIRTUAL_ENV={folder}", f"PATH={path}", str(SCRIPT)]
 
 
-def cells_of(result: Done, server: str) -> list[dict[str, Any]]:
+def cells_of(result: CommandResult, server: str) -> list[dict[str, Any]]:
     """The cells of one server."""
     return [cell for name, cell in result.cells.items() if name.startswith(f"{server}@")]
 

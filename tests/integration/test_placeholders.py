@@ -17,8 +17,8 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a
 
 def _requests(target: CountingServer) -> list[tuple[str, str, bytes]]:
     """Path, X-Id field and body of every request since the last call, sorted."""
-    requests = [(path, headers.get("x-id", ""), body) for _, path, headers, body in target.seen]
-    target.seen.clear()
+    requests = [(path, headers.get("x-id", ""), body) for _, path, headers, body in target.requests]
+    target.requests.clear()
     return sorted(requests)
 
 
@@ -65,13 +65,13 @@ def test_an_unknown_placeholder_is_refused_before_the_load(
 ) -> None:
     result = command.run("load", f"{target.url}{{{{user}}}}", *BRIEFLY)
     assert result.code == 2
-    (line,) = result.complaints
+    (line,) = result.messages
     assert "{{user}} is unknown; use {{seq:1}}" in line
 
     result = command.run("sweep", "--path", "/{{csv:missing.csv:id}}", "--rates", "10")
     assert result.code == 2
     assert "missing.csv" in result.err
-    assert target.answered == 0
+    assert target.response_count == 0
 
 
 def test_a_sweep_fills_in_the_path(command: Command) -> None:

@@ -78,7 +78,7 @@ def test_targets_of_a_file_are_sent_according_to_their_weights(
 
 def test_the_targets_of_a_plan_replace_a_file(target: CountingServer, targets: Path) -> None:
     plan = load_targets(target, targets)["plan"]
-    target.seen.clear()
+    target.requests.clear()
     require_equal_counts(load_targets(target, plan["targets"]), target)
 
     misspelled = RequestOptions(targets=[{"request": {"url": "/"}, "wieght": 1}])
@@ -153,7 +153,9 @@ def test_sessions_are_counted_and_timed(command: Command, target: CountingServer
     assert (sessions["failed"], report["connections"]["opened"]) == (0, sessions["started"])
     assert [row["name"] for row in report["targets"]] == ["browse[1] GET /", "browse[2] GET /cart"]
     assert (
-        sum(row["ok"] for row in report["targets"]) == target.answered == report["outcomes"]["ok"]
+        sum(row["ok"] for row in report["targets"])
+        == target.response_count
+        == report["outcomes"]["ok"]
     )
     assert (
         f"sessions: started {sessions['started']}, completed {sessions['completed']}" in result.out
@@ -227,5 +229,5 @@ def test_a_usage_error_is_one_line_with_its_cause(
 
     result = command.run("load", "http://127.0.0.1:9/", "-d", "100ms", *words)
     assert result.code == 2
-    (complaint,) = result.complaints
+    (complaint,) = result.messages
     assert message in complaint

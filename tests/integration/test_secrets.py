@@ -81,7 +81,7 @@ SERVER = Server(
 @pytest.fixture
 def planted(command: Command) -> Command:
     """A directory with secrets in files, and apps that repeat them."""
-    plant(command.folder)
+    write_planted_files(command.folder)
     return command
 
 
@@ -91,7 +91,7 @@ def test_a_sweep_reveals_no_secrets(planted: Command) -> None:
     words = ("sweep", "repeats:app", "--servers", "wsgiref,waitress", "--rates", 40, *BRIEFLY)
     words += ("--json", "out.json", "--html", "out.html")
     running = planted.start(*words, *SWEEP, "--path", f"/x?token={PARAMETER}")
-    result, command_lines = until_it_ends(running, planted)
+    result, command_lines = wait_and_watch(running, planted)
 
     assert result.code in (0, 98), result.err
     require_clean(result, result.run_dir, planted.folder / "out.json", planted.folder / "out.html")
@@ -103,7 +103,7 @@ def test_a_sweep_reveals_no_secrets(planted: Command) -> None:
     assert any("_driver" in line for line in command_lines) and any(
         "waitress" in line for line in command_lines
     )
-    require_unseen(command_lines, typed=[PARAMETER])
+    require_no_secrets_in(command_lines, typed=[PARAMETER])
 
     _require_clean_reports(planted, result.run_dir)
 
@@ -159,20 +159,20 @@ def test_a_capacity_search_reveals_no_secrets(planted: Command) -> None:
     words = ("capacity", "repeats:app", "--servers", "wsgiref", "--slo", "p99<50ms")
     options = (*BRIEFLY, "--trials", 1, "--confirmations", 0, "--width", "50%", "--settle", "0s")
     running = planted.start(*words, *options, "--limits", "none", *SWEEP, "--json", "out.json")
-    result, command_lines = until_it_ends(running, planted)
+    result, command_lines = wait_and_watch(running, planted)
 
     require_clean(result, only_run(planted), planted.folder / "out.json")
     assert any("_driver" in line for line in command_lines)
-    require_unseen(command_lines)
+    require_no_secrets_in(command_lines)
 
 
-def _repeat_request() -> Callable[[bytes], Reply]:
+def _repeat_request() -> Callable[[bytes], RawResponse]:
     """Responses that repeat the request in their bodies. In turn, they have status 500, the request
     in the status line, or a redirect with secrets."""
     location = f"Location: http://u:{PASSWORD}@h/?token={PARAMETER}\r\n".encode()
     numbers = count()
 
-    def respond(request: bytes) -> Reply:
+    def respond(request: bytes) -> RawResponse:
         body = HOSTILE.encode() + request.replace(b"\r\n", b" ")
         status_line, fields = [
             (b"500 Error", b""),
@@ -180,7 +180,7 @@ def _repeat_request() -> Callable[[bytes], Reply]:
             (b"302 Found", location),
         ][next(numbers) % 3]
         head = b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n" % (status_line, len(body), fields)
-        return Reply([head, body])
+        return RawResponse([head, body])
 
     return respond
 
@@ -201,7 +201,7 @@ def test_a_load_and_its_live_page_reveal_no_secrets(planted: Command) -> None:
     with raw_server(_repeat_request()) as url, ThreadPoolExecutor(1) as pool:
         running = planted.start("load", f"{url}/x?token={PARAMETER}", *words)
         address = address_of(running)
-        watching = pool.submit(until_it_ends, running, planted)
+        watching = pool.submit(wait_and_watch, running, planted)
         events = list(events_of(address))
         result, command_lines = watching.result()
 
@@ -214,8 +214,8 @@ def test_a_load_and_its_live_page_reveal_no_secrets(planted: Command) -> None:
     shown = "\n".join(strings_in(events))
     assert "token=(redacted-" in shown and "p99" in shown
     for out in (result.out, shown):
-        require_clean(Done(result.code, out, result.err), planted.folder / "out.json")
-    require_unseen(command_lines, typed=[PARAMETER])
+        require_clean(CommandResult(result.code, out, result.err), planted.folder / "out.json")
+    require_no_secrets_in(command_lines, typed=[PARAMETER])
 
 
 def test_a_load_sends_the_secrets_and_stores_them_on_request(
@@ -224,7 +224,7 @@ def test_a_load_sends_the_secrets_and_stores_them_on_request(
     words = ("load", target.url, "-R", 100, "-d", "300ms", "--json", "out.json", *REQUEST)
     planted.run(*words, "--store-secrets")
 
-    assert target.seen[0][2]["authorization"] == f"Bearer {TOKEN}"
+    assert target.requests[0][2]["authorization"] == f"Bearer {TOKEN}"
     plan = read_json(planted.folder / "out.json")["plan"]
     assert ["Authorization", f"Bearer {TOKEN}"] in plan["headers"]
 
@@ -239,7 +239,7 @@ def test_a_client_key_is_in_no_output(planted: Command) -> None:
 
     for name, code in (("usable.pem", 97), ("damaged.pem", 2)):
         running = planted.start(*words, "--client-cert", pair, "--client-key", name)
-        result, command_lines = until_it_ends(running, planted)
+        result, command_lines = wait_and_watch(running, planted)
         assert result.code == code, result.err
         stored = [path.read_text() for path in planted.folder.glob("out.json")]
         for secret in (*key.splitlines()[:2], TOKEN):
@@ -269,18 +269,18 @@ def test_a_sweep_is_resumed_only_with_its_secrets(planted: Command) -> None:
     ):
         refused = planted.run("sweep", "--resume", run, *options)
         assert refused.code == 2
-        (line,) = refused.complaints
+        (line,) = refused.messages
         assert message in line
 
     resumed = planted.start("sweep", "--resume", run, "-H", "@headers", "--body-file", "body")
-    result, command_lines = until_it_ends(resumed, planted)
+    result, command_lines = wait_and_watch(resumed, planted)
     assert result.code in (0, 98), result.err
     assert len(result.cells) == 2
     require_clean(result, run)
     assert any("_driver" in line for line in command_lines), (
         "the process list was sampled during the load"
     )
-    require_unseen(command_lines)
+    require_no_secrets_in(command_lines)
 
 
 def test_doctor_reveals_no_secrets(planted: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +332,7 @@ def test_an_audit_reveals_no_secrets(planted: Command) -> None:
 
     result = planted.run("audit", results, "--json", "audit.json")
 
-    assert result.code == 2 and len(result.complaints) == 1 + 2, result.err
+    assert result.code == 2 and len(result.messages) == 1 + 2, result.err
     assert "owned" in result.out and "cut off at line 1" in result.err
     require_clean(result, planted.folder / "audit.json")
     require_clean(planted.run("audit", results, "--json"))

@@ -81,4 +81,4 @@ def test_a_service_that_does_not_start_is_reported(command: Command, tmp_path: P
     result = command.run("sweep", "--config", config, "--servers", "wsgiref", *BRIEFLY)
     assert result.code == 97
     message = "the service db exited with code 3: no data directory; correct [services.db]"
-    assert message in result.complaints[-1]
+    assert message in result.messages[-1]

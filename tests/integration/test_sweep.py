@@ -61,11 +61,11 @@ ALLOCATES_AT_REQUEST = """
 
 @pytest.fixture(scope="module")
 def hello(
-    tmp_path_factory: pytest.TempPathFactory, limits_refused: str | None
-) -> Iterator[tuple[Command, Done]]:
+    tmp_path_factory: pytest.TempPathFactory, limits_error: str | None
+) -> Iterator[tuple[Command, CommandResult]]:
     """A sweep of the bundled app hello on three servers at two rates."""
-    if limits_refused is not None:
-        pytest.skip(limits_refused)
+    if limits_error is not None:
+        pytest.skip(limits_error)
 
     command = Command(tmp_path_factory.mktemp("hello") / "command")
     try:
@@ -77,7 +77,7 @@ def hello(
         command.clean_up()
 
 
-def cell_of(hello: tuple[Command, Done], name: str) -> dict[str, Any]:
+def cell_of(hello: tuple[Command, CommandResult], name: str) -> dict[str, Any]:
     """One cell of the sweep."""
     return hello[1].cells[name]
 
@@ -86,7 +86,7 @@ each_cell = pytest.mark.parametrize("name", CELLS)
 
 
 def test_the_exit_code_follows_the_verdicts_and_the_output_names_the_files(
-    hello: tuple[Command, Done],
+    hello: tuple[Command, CommandResult],
 ) -> None:
     command, result = hello
     assert result.code == expected_code(result.summary)
@@ -102,18 +102,20 @@ def test_the_exit_code_follows_the_verdicts_and_the_output_names_the_files(
         assert word in result.out
 
 
-def test_progress_has_one_line_per_cell_on_stderr(hello: tuple[Command, Done]) -> None:
+def test_progress_has_one_line_per_cell_on_stderr(hello: tuple[Command, CommandResult]) -> None:
     lines = [line for line in hello[1].err.splitlines() if line.startswith("[")]
     assert [line.partition("]")[0] for line in lines] == [f"[{number}/6" for number in range(1, 7)]
     cells = {re.sub(r"^\[\S+ (\S+) at (\d+)/s, run (\d+) .*", r"\1@\2#\3", line) for line in lines}
     assert cells == set(CELLS)
 
 
-def test_a_sweep_leaves_nothing_behind(hello: tuple[Command, Done]) -> None:
-    hello[0].require_nothing_left()
+def test_a_sweep_leaves_nothing_behind(hello: tuple[Command, CommandResult]) -> None:
+    hello[0].require_no_leftovers()
 
 
-def test_the_run_directory_contains_all_documented_files(hello: tuple[Command, Done]) -> None:
+def test_the_run_directory_contains_all_documented_files(
+    hello: tuple[Command, CommandResult],
+) -> None:
     run_dir = hello[1].run_dir
     assert re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9_.-]+-[0-9a-f]{4}", run_dir.name)
 
@@ -137,7 +139,7 @@ def test_the_run_directory_contains_all_documented_files(hello: tuple[Command, D
 
 
 def test_the_summary_matches_its_schema_and_contains_every_cell(
-    hello: tuple[Command, Done],
+    hello: tuple[Command, CommandResult],
 ) -> None:
     summary = hello[1].summary
     assert schema_errors("summary-2", summary) == []
@@ -147,7 +149,7 @@ def test_the_summary_matches_its_schema_and_contains_every_cell(
     assert summary["experiment"]["rates"] == [100, 200]
 
 
-def test_the_run_file_contains_plan_and_host(hello: tuple[Command, Done]) -> None:
+def test_the_run_file_contains_plan_and_host(hello: tuple[Command, CommandResult]) -> None:
     run = read_json(hello[1].run_dir / "run.json")
     assert (run["schema_version"], run["status"]) == (2, "complete")
     assert run["plan"]["cpu_plan"]["server_cpus"] == hello[1].summary["experiment"]["server_cpus"]
@@ -157,7 +159,7 @@ def test_the_run_file_contains_plan_and_host(hello: tuple[Command, Done]) -> Non
     assert run["host"]["wsgiload"]
 
 
-def test_copies_of_report_and_summary_are_identical(hello: tuple[Command, Done]) -> None:
+def test_copies_of_report_and_summary_are_identical(hello: tuple[Command, CommandResult]) -> None:
     command, result = hello
     assert (command.folder / "copy.html").read_bytes() == (
         result.run_dir / "report.html"
@@ -167,7 +169,7 @@ def test_copies_of_report_and_summary_are_identical(hello: tuple[Command, Done])
 
 @each_cell
 def test_every_request_of_a_cell_got_a_correct_response(
-    hello: tuple[Command, Done], name: str
+    hello: tuple[Command, CommandResult], name: str
 ) -> None:
     cell = cell_of(hello, name)
     outcomes = cell["outcomes"]
@@ -181,7 +183,7 @@ def test_every_request_of_a_cell_got_a_correct_response(
     assert load["response_time_ns"] == cell["response_time_ns"]
 
 
-def test_all_servers_have_the_same_arrivals_at_a_rate(hello: tuple[Command, Done]) -> None:
+def test_all_servers_have_the_same_arrivals_at_a_rate(hello: tuple[Command, CommandResult]) -> None:
     for rate in RATES:
         cells = [cell_of(hello, f"{server}@{rate}#1") for server in SERVERS]
         assert len({cell["outcomes"]["scheduled"] for cell in cells}) == 1
@@ -192,7 +194,9 @@ def test_all_servers_have_the_same_arrivals_at_a_rate(hello: tuple[Command, Done
 
 
 @each_cell
-def test_a_cell_states_its_server_and_keep_alive(hello: tuple[Command, Done], name: str) -> None:
+def test_a_cell_states_its_server_and_keep_alive(
+    hello: tuple[Command, CommandResult], name: str
+) -> None:
     cell = cell_of(hello, name)
     server = name.partition("@")[0]
 
@@ -209,7 +213,7 @@ def test_a_cell_states_its_server_and_keep_alive(hello: tuple[Command, Done], na
 
 
 @each_cell
-def test_the_limits_of_a_cell_are_enforced(hello: tuple[Command, Done], name: str) -> None:
+def test_the_limits_of_a_cell_are_enforced(hello: tuple[Command, CommandResult], name: str) -> None:
     limits = cell_of(hello, name)["limits"]
     assert limits["backend"] in ("cgroup-v1", "cgroup-v2")
     assert (limits["cpus"], limits["memory_bytes"], limits["pids"]) == (1, 512 * MIB, 512)
@@ -221,7 +225,7 @@ def test_the_limits_of_a_cell_are_enforced(hello: tuple[Command, Done], name: st
 
 @each_cell
 def test_a_cell_contains_the_resource_use_of_its_server(
-    hello: tuple[Command, Done], name: str
+    hello: tuple[Command, CommandResult], name: str
 ) -> None:
     resources = cell_of(hello, name)["resources"]
     assert 0 < resources["cpu_cores_mean"] <= 1.1
@@ -234,14 +238,16 @@ def test_a_cell_contains_the_resource_use_of_its_server(
 
 
 @each_cell
-def test_a_server_stops_cleanly(hello: tuple[Command, Done], name: str) -> None:
+def test_a_server_stops_cleanly(hello: tuple[Command, CommandResult], name: str) -> None:
     server_exit = cell_of(hello, name)["server_exit"]
     assert server_exit["clean"] is True
     assert (server_exit["code"] is None) != (server_exit["signal"] is None)
 
 
 @each_cell
-def test_the_csv_files_have_rows_of_each_cell(hello: tuple[Command, Done], name: str) -> None:
+def test_the_csv_files_have_rows_of_each_cell(
+    hello: tuple[Command, CommandResult], name: str
+) -> None:
     run_dir, cell = hello[1].run_dir, cell_of(hello, name)
     intervals = [row for row in rows(run_dir / "intervals.csv") if row["cell"] == name]
     assert ",".join(intervals[0]) == INTERVAL_COLUMNS
@@ -261,7 +267,7 @@ def test_the_csv_files_have_rows_of_each_cell(hello: tuple[Command, Done], name:
 
 
 def test_hdrhistogram_reads_the_counts_of_each_cell_from_the_interval_log(
-    hello: tuple[Command, Done],
+    hello: tuple[Command, CommandResult],
 ) -> None:
     reader = HistogramLogReader(
         str(hello[1].run_dir / "latency.hlog"), HdrHistogram(1, 3_600_000_000_000, 3)
@@ -274,20 +280,24 @@ def test_hdrhistogram_reads_the_counts_of_each_cell_from_the_interval_log(
     assert counts == {name: cell_of(hello, name)["outcomes"]["ok"] for name in CELLS}
 
 
-def test_the_percentile_file_contains_each_cell(hello: tuple[Command, Done]) -> None:
+def test_the_percentile_file_contains_each_cell(hello: tuple[Command, CommandResult]) -> None:
     text = (hello[1].run_dir / "latency.hgrm").read_text()
     assert [line for line in text.splitlines() if "@" in line] == [
         f"#[{name}]" for name in hello[1].summary["order"]
     ]
 
 
-def test_the_report_is_self_contained_and_names_each_server(hello: tuple[Command, Done]) -> None:
+def test_the_report_is_self_contained_and_names_each_server(
+    hello: tuple[Command, CommandResult],
+) -> None:
     text = (hello[1].run_dir / "report.html").read_text()
     assert all(server in text for server in SERVERS)
     assert not re.findall(r'(?:src|href)="https?://[^"]+\.(?:js|css|png|svg)"', text)
 
 
-def test_a_deleted_report_is_rebuilt_from_the_run_directory(hello: tuple[Command, Done]) -> None:
+def test_a_deleted_report_is_rebuilt_from_the_run_directory(
+    hello: tuple[Command, CommandResult],
+) -> None:
     command, first = hello
     (first.run_dir / "report.html").unlink()
 
@@ -297,7 +307,9 @@ def test_a_deleted_report_is_rebuilt_from_the_run_directory(hello: tuple[Command
     assert (first.run_dir / "report.html").stat().st_size > 10_000
 
 
-def test_without_verbose_the_report_begins_with_the_answer(hello: tuple[Command, Done]) -> None:
+def test_without_verbose_the_report_begins_with_the_answer(
+    hello: tuple[Command, CommandResult],
+) -> None:
     command, first = hello
     answer = first.summary["answer"]
     output = command.run("report", first.run_dir, "--no-verbose").out
@@ -309,7 +321,7 @@ def test_without_verbose_the_report_begins_with_the_answer(hello: tuple[Command,
     assert all(any(server in line for line in lines) for server in SERVERS)
 
 
-def test_each_cell_contains_its_settings(hello: tuple[Command, Done]) -> None:
+def test_each_cell_contains_its_settings(hello: tuple[Command, CommandResult]) -> None:
     for cell in hello[1].cells.values():
         settings = cell["settings"]
         assert any("127.0.0.1" in word or word.isdigit() for word in settings["command"])

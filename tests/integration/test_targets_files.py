@@ -33,7 +33,7 @@ def _address(target: CountingServer) -> str:
 
 def _distinct_requests(target: CountingServer) -> set[tuple[str, str, bytes]]:
     """The distinct requests that the server received."""
-    return {(method, path, body) for method, path, _, body in target.seen}
+    return {(method, path, body) for method, path, _, body in target.requests}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_header_fields_are_sent_with_their_request(
     assert fields["/a"]["x-one"] == "1"
     assert fields["/b"]["content-type"] == "application/json"
 
-    target.seen.clear()
+    target.requests.clear()
     command.run("load", target.url, *BRIEFLY, "--targets", "lines.json", cwd=inputs)
     fields = {path: headers for _, path, headers, _ in target.requests}
     assert fields["/b"]["content-type"] == "application/json"
@@ -86,7 +86,7 @@ def test_an_error_in_standard_input_has_its_line_number(
     words = " ".join(("load", target.url, *BRIEFLY, "--targets", "-"))
     result = command.run(program=["/bin/sh", "-c", f"exec {SCRIPT} {words} < wrong"])
     assert result.code == 2
-    assert result.complaints == [
+    assert result.messages == [
         "wsgiload: standard input:2: unknown option --wieght; see docs/requests.md"
     ]
 
@@ -97,8 +97,8 @@ def test_an_oversized_target_is_refused_with_a_short_message(
     (command.folder / "long").write_text(f"GET /{'x' * 5_000_000}\n")
     result = command.run("load", target.url, *BRIEFLY, "--targets", "long")
 
-    assert (result.code, target.answered) == (2, 0)
-    (complaint,) = result.complaints
+    assert (result.code, target.response_count) == (2, 0)
+    (complaint,) = result.messages
     assert "url of 5,000,001 bytes: at most 65,534 can be sent" in complaint
     assert len(complaint) < 5_000
 
@@ -109,7 +109,7 @@ def test_targets_of_two_hosts_are_refused_before_the_load(
     result = command.run("load", target.url, *BRIEFLY, "--targets", "two-hosts.targets", cwd=inputs)
 
     assert result.code == 2
-    (complaint,) = result.complaints
+    (complaint,) = result.messages
     assert "127.0.0.1:18401/other" in complaint
     assert f"its host is not {_address(target)}" in complaint
     assert "into a separate file" in complaint
@@ -128,7 +128,7 @@ def test_a_har_file_is_imported_and_sent(
     result = command.run("load", target.url, *BRIEFLY, "--targets", "recorded.targets", cwd=inputs)
     assert result.code != 2, result.err
     assert _distinct_requests(target) == {("GET", "/a", b"")}
-    assert {headers["accept"] for _, _, headers, _ in target.seen} == {"*/*"}
+    assert {headers["accept"] for _, _, headers, _ in target.requests} == {"*/*"}
 
 
 def test_a_har_file_as_targets_is_an_error_that_names_the_import_command(
@@ -144,7 +144,7 @@ def test_curl_commands_are_imported_and_sent(command: Command, target: CountingS
 curl {target.url}orders --json '{{"item": "{{{{7}}}}"}}'"""
     result = command.run("import", "curl", text, "-o", "shop.targets")
     assert (result.code, result.out) == (0, "")
-    assert len(result.complaints) == 1 and "ignored: --compressed" in result.err
+    assert len(result.messages) == 1 and "ignored: --compressed" in result.err
 
     result = command.run("load", target.url, *BRIEFLY, "--targets", "shop.targets")
     assert result.code != 2, result.err

@@ -78,7 +78,7 @@ def fingerprint(folder: Path) -> dict[str, str]:
     }
 
 
-def sweep_unchanged(command: Command, project: Path, *words: object) -> Done:
+def sweep_unchanged(command: Command, project: Path, *words: object) -> CommandResult:
     """Sweep in the project's directory, and check that its environment did not change."""
     before = fingerprint(project / ".venv")
     assert any(name.endswith("RECORD") for name in before)
@@ -88,7 +88,7 @@ def sweep_unchanged(command: Command, project: Path, *words: object) -> Done:
     return result
 
 
-def require_all_ok(result: Done, cells: list[str]) -> None:
+def require_all_ok(result: CommandResult, cells: list[str]) -> None:
     """All cells were measured, and all their responses are correct. A disturbed host may make them
     invalid."""
     invalid = any(cell["verdict"]["status"] == "invalid" for cell in result.cells.values())

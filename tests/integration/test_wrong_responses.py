@@ -36,7 +36,7 @@ def sweep(
     return command.run("sweep", *DJANGO, *words, *BRIEFLY, cwd=site, program=program)
 
 
-def failure(result: Done) -> str:
+def failure(result: CommandResult) -> str:
     """The failure message of the first cell, which failed the readiness check."""
     assert result.code == 97
     cell = next(iter(result.cells.values()))

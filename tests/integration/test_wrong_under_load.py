@@ -17,22 +17,22 @@ BODY = b'{"status": "ok"}'
 TOKEN = "tok-5e3c7e7a11"
 
 
-def response(head: str, body: bytes, *, pieces: int = 1) -> Reply:
+def response(head: str, body: bytes, *, pieces: int = 1) -> RawResponse:
     """A response with this status line, sent in pieces."""
     head_bytes = f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     data = head_bytes + body
     size = -(-len(data) // pieces)
-    return Reply([data[start : start + size] for start in range(0, len(data), size)])
+    return RawResponse([data[start : start + size] for start in range(0, len(data), size)])
 
 
-def compress(head: bytes) -> Reply:
+def compress(head: bytes) -> RawResponse:
     """Compress the body if the client accepts gzip."""
     if b"accept-encoding: gzip" in head.lower():
         return response("200 OK\r\nContent-Encoding: gzip", gzip.compress(BODY))
     return response("200 OK", BODY)
 
 
-def load(command: Command, url: str, *words: object) -> Done:
+def load(command: Command, url: str, *words: object) -> CommandResult:
     """Run a load, and check its document against the schema."""
     result = command.run("load", url, *BRIEFLY, *words, "--json", "load.json")
     report = read_json(command.folder / "load.json")
@@ -52,9 +52,9 @@ def stored_wrong_responses(command: Command) -> list[dict[str, object]]:
     return responses
 
 
-def alarm(result: Done) -> str:
+def alarm(result: CommandResult) -> str:
     """The line of the alarm ``wrong-responses``."""
-    (line,) = [line for line in result.complaints if "(wrong-responses)" in line]
+    (line,) = [line for line in result.messages if "(wrong-responses)" in line]
     return line
 
 
