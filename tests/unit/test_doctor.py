@@ -1,4 +1,4 @@
-"""The checks of the machine, on simulated machines and on this one."""
+"""The checks of `wsgiload doctor`, on simulated machines and on this one."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ Write = Callable[[str, str], None]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
+    """Writes a file below the root directory of a simulated machine."""
+
     def put(path: str, text: str) -> None:
         target = tmp_path / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -34,9 +36,11 @@ def test_every_finding_on_this_machine_is_complete() -> None:
         assert finding.level != "green" or finding.value is not None
 
 
-def test_an_unknown_fact_is_never_green(tmp_path: Path) -> None:
-    own = {"cores", "uv", "open files"}  # these ask the process, not the files
-    findings = [finding for finding in run_checks(tmp_path, 0) if finding.check not in own]
+def test_an_unknown_value_is_never_green(tmp_path: Path) -> None:
+    independent_of_files = {"cores", "uv", "open files"}
+    findings = [
+        finding for finding in run_checks(tmp_path, 0) if finding.check not in independent_of_files
+    ]
     assert {finding.level for finding in findings} == {"amber", "red"}
     assert [finding.check for finding in findings if finding.level == "red"] == ["cgroups"]
     assert all(finding.value is None for finding in findings)
@@ -45,7 +49,7 @@ def test_an_unknown_fact_is_never_green(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cores", "level"), [((0,), "red"), ((0, 1), "amber"), ((0, 1, 2, 3), "green")]
 )
-def test_cores(cores: tuple[int, ...], level: str) -> None:
+def test_the_level_depends_on_the_number_of_cores(cores: tuple[int, ...], level: str) -> None:
     assert doctor.check_cores(cores).level == level
 
 
@@ -98,7 +102,7 @@ def test_cores(cores: tuple[int, ...], level: str) -> None:
         (doctor.check_load, "proc/loadavg", "0.00 0 0 1/1 1", "green", 0.0),
     ],
 )
-def test_a_check_of_one_file(
+def test_checks_of_a_single_file(
     tmp_path: Path,
     write: Write,
     check: Callable[[Path], DoctorFinding],
@@ -116,7 +120,7 @@ def test_a_check_of_one_file(
 @pytest.mark.parametrize(
     ("clock", "level"), [("tsc", "green"), ("kvm-clock", "green"), ("hpet", "amber")]
 )
-def test_clocksource(tmp_path: Path, write: Write, clock: str, level: str) -> None:
+def test_a_slow_clock_source_is_amber(tmp_path: Path, write: Write, clock: str, level: str) -> None:
     write("sys/devices/system/clocksource/clocksource0/current_clocksource", clock)
     assert doctor.check_clocksource(tmp_path).level == level
 
@@ -129,7 +133,9 @@ def test_every_core_must_have_the_performance_governor(tmp_path: Path, write: Wr
     assert (finding.level, finding.value) == ("amber", "performance,powersave")
 
 
-def test_background_load_and_steal_from_two_readings(tmp_path: Path, write: Write) -> None:
+def test_background_load_and_steal_are_computed_from_two_readings(
+    tmp_path: Path, write: Write
+) -> None:
     write("proc/stat", "cpu  10 1 4 100 5 1 1 3 7 0\ncpu0 1 1 1 1 1 1 1 1 1 1")
     assert doctor.read_cpu_times(tmp_path) == CpuTimes(busy=17, stolen=3, total=125)
     before = CpuTimes(0, 0, 0)
@@ -139,19 +145,18 @@ def test_background_load_and_steal_from_two_readings(tmp_path: Path, write: Writ
     assert {f.level for f in doctor.judge_cpu_times(before, CpuTimes(1, 0, 100), 2)} == {"green"}
 
 
-def test_few_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_low_limit_of_open_files_is_red(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.resource, "getrlimit", lambda which: (256, 4096))
     finding = doctor.check_open_files()
     assert (finding.level, finding.fix) == ("red", "ulimit -n 4096")
 
 
-def test_uv_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_uv_is_red(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.shutil, "which", lambda name, path: None)
     assert doctor.check_uv().level == "red"
 
 
-# What two machines have in these files: one that was set up for measuring, and a notebook as it
-# comes.
+# The files of two machines: a server tuned for measuring, and an untuned laptop.
 SERVER = {
     "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance",
     "sys/devices/system/cpu/intel_pstate/no_turbo": "1",
@@ -171,7 +176,7 @@ SERVER = {
     "proc/sys/net/netfilter/nf_conntrack_max": "262144",
     "proc/sys/net/ipv4/tcp_congestion_control": "cubic",
 }
-NOTEBOOK = SERVER | {
+LAPTOP = SERVER | {
     "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave",
     "sys/devices/system/cpu/intel_pstate/no_turbo": "0",
     "sys/devices/system/cpu/smt/active": "1",
@@ -194,20 +199,20 @@ NOTEBOOK = SERVER | {
 }
 
 
-def recorded(write: Write, files: dict[str, str]) -> None:
+def write_all(write: Write, files: dict[str, str]) -> None:
     for path, text in files.items():
         write(path, text)
 
 
 def test_a_machine_tuned_for_measuring_is_green(tmp_path: Path, write: Write) -> None:
-    recorded(write, SERVER)
+    write_all(write, SERVER)
     findings = doctor.quick_checks(tmp_path)
     assert [finding for finding in findings if finding.level != "green"] == []
     assert len(findings) == len(SERVER) - 1, "connection tracking has two files"
 
 
-def test_findings_on_an_untuned_notebook_have_a_fix(tmp_path: Path, write: Write) -> None:
-    recorded(write, NOTEBOOK)
+def test_findings_on_an_untuned_laptop_have_a_fix(tmp_path: Path, write: Write) -> None:
+    write_all(write, LAPTOP)
     findings = {finding.check: finding for finding in doctor.quick_checks(tmp_path)}
     assert {name for name, finding in findings.items() if finding.level == "green"} == {"pressure"}
     assert {name for name, finding in findings.items() if finding.level == "red"} == {
@@ -223,7 +228,7 @@ def test_findings_on_an_untuned_notebook_have_a_fix(tmp_path: Path, write: Write
 
 
 def test_a_charging_battery_is_green(tmp_path: Path, write: Write) -> None:
-    recorded(write, {path: text for path, text in NOTEBOOK.items() if "power_supply" in path})
+    write_all(write, {path: text for path, text in LAPTOP.items() if "power_supply" in path})
     write("sys/class/power_supply/AC/online", "1")
     write("sys/class/power_supply/BAT0/status", "Charging")
     findings = {finding.check: finding for finding in doctor.quick_checks(tmp_path)}
@@ -249,13 +254,13 @@ def test_a_charging_battery_is_green(tmp_path: Path, write: Write) -> None:
 def test_connection_tracking_is_green_only_if_known(
     tmp_path: Path, write: Write, files: dict[str, str], level: str
 ) -> None:
-    recorded(write, files)
+    write_all(write, files)
     findings = {finding.check: finding for finding in doctor.quick_checks(tmp_path)}
     assert findings["connection tracking"].level == level
 
 
 @pytest.mark.parametrize(("boost", "level"), [("1", "amber"), ("0", "green")])
-def test_turbo_from_the_generic_boost_file(
+def test_turbo_is_read_from_the_generic_boost_file(
     tmp_path: Path, write: Write, boost: str, level: str
 ) -> None:
     write("sys/devices/system/cpu/cpufreq/boost", boost)

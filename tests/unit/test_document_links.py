@@ -1,4 +1,4 @@
-"""Every link between the documents of this repository leads to a file, and to a heading where it names one."""
+"""Links between the documents of this repository lead to existing files and headings."""
 
 from __future__ import annotations
 
@@ -10,38 +10,33 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# Links to the world outside are not followed.
+# External links are not checked.
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 def documents() -> list[Path]:
-    """The tracked Markdown files, or all of them outside of hidden and built folders where there is no git."""
-    words = [
-        "git",
-        "-C",
-        str(ROOT),
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "*.md",
-    ]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
+    """The Markdown files that git does not ignore; without git, those in the usual directories."""
+    options = ["-z", "--cached", "--others", "--exclude-standard", "*.md"]
+    listing = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listing.returncode:
         return [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/results/*.md")]
-    return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).exists()]
+    return [ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).exists()]
 
 
 def anchors(path: Path) -> Iterator[str]:
-    """The anchors that a forge makes of the headings."""
+    """The anchors that GitHub generates for the headings."""
     for title in re.findall(r"^#+ (.+)$", FENCE.sub("", path.read_text()), re.MULTILINE):
         yield re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 @pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_lead_to_existing_files_and_headings(path: Path) -> None:
     for link in LINK.findall(FENCE.sub("", path.read_text())):
         name, _, heading = link.partition("#")
         target = path.parent / name if name else path
@@ -49,7 +44,7 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not heading or heading in anchors(target), link
 
 
-def test_links_and_headings_are_found() -> None:
+def test_documents_and_links_are_found() -> None:
     documents_by_name = {path.relative_to(ROOT).as_posix(): path for path in documents()}
     assert {"README.md", "docs/checks.md", "docs/decisions/README.md"} <= set(documents_by_name)
     assert len(LINK.findall(documents_by_name["README.md"].read_text())) > 20

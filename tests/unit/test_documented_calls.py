@@ -1,4 +1,4 @@
-"""The calls that the documentation of the Python API promises, word for word."""
+"""The calls in the documentation of the Python API work as documented."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wsgiload.experiment.plan import Experiment
 from wsgiload.loads.options import Level
 
 
-class Hello(socketserver.StreamRequestHandler):
+class HelloHandler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         while self.rfile.readline():
             while self.rfile.readline() not in (b"\r\n", b""):
@@ -32,7 +32,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    with Server(("127.0.0.1", 0), Hello) as server:
+    """The URL of a server that responds with ``hello``."""
+    with Server(("127.0.0.1", 0), HelloHandler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}/"
@@ -56,7 +57,7 @@ def test_a_load_reports_quantiles_outcomes_and_verdict(url: str) -> None:
     assert pickle.loads(pickle.dumps(times)) == times
 
 
-def test_a_load_that_is_started_can_be_stopped(url: str) -> None:
+def test_a_started_load_can_be_stopped(url: str) -> None:
     handle = wsgiload.start(url, rate=200, duration=60)
     handle.stop()
     report = handle.result()
@@ -78,6 +79,7 @@ def test_a_sweep_takes_an_app_rates_and_servers(monkeypatch: pytest.MonkeyPatch)
     )
     wsgiload.sweep(app="myapp:app", rates=[1000, 2000, 3000], servers=["gunicorn", "waitress"])
     (experiment,) = planned
+
     assert (experiment.app, experiment.bundled) == ("myapp:app", False)
     assert experiment.servers == ("gunicorn", "waitress")
     assert experiment.levels == tuple(Level(rate_per_s=rate) for rate in (1000, 2000, 3000))

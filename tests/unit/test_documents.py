@@ -1,5 +1,5 @@
-"""Stored documents are read as typed structs, written back as they were, migrated from version 1,
-and otherwise refused in one line."""
+"""Stored documents are decoded as typed structs, encoded unchanged and migrated from version 1;
+other content is rejected in one line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OLD_NAMES = Path(__file__).parent / "version_2_old_names"
 LOAD = LoadSettings(duration_ns=200_000_000, keep_flights=10)
 
 
-class Responses(BaseHTTPRequestHandler):
+class OkHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
@@ -50,7 +50,7 @@ class Responses(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Responses) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), OkHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
@@ -64,13 +64,13 @@ TARGETS = [{"request": {"url": "/a"}, "weight": 3.0}, {"request": {"url": "/b"}}
 SESSIONS = [{"name": "s", "steps": [{"request": {"url": "/a"}, "think_time_ns": 1000}]}]
 
 
-def test_a_report_without_diagnostics_keeps_their_key(url: str) -> None:
+def test_a_report_without_diagnostics_keeps_the_key(url: str) -> None:
     handle = LoadHandle(encode(load_plan(url, Request(), LOAD, Level(connections=2), seed=1)))
     report = decode(LoadReport, handle.result_json(), "the report")
 
-    quiet = msgspec.structs.replace(report, diagnostics=())
+    without_diagnostics = msgspec.structs.replace(report, diagnostics=())
 
-    assert json.loads(encode(quiet))["diagnostics"] == []
+    assert json.loads(encode(without_diagnostics))["diagnostics"] == []
 
 
 @pytest.mark.parametrize(
@@ -84,20 +84,20 @@ def test_a_report_without_diagnostics_keeps_their_key(url: str) -> None:
     ],
     ids=["open", "closed", "targets", "sessions", "replay"],
 )
-def test_a_real_report_is_written_back_as_it_was(
+def test_a_real_report_is_encoded_unchanged(
     url: str, request_: Request, load: LoadSettings, schedule: Any
 ) -> None:
     plan = load_plan(url, request_, load, schedule, seed=1)
     assert msgspec.json.decode(encode(plan), type=LoadPlan) == plan
 
     handle = LoadHandle(encode(plan))
-    written = handle.result_json()
-    report = decode(LoadReport, written, "the report")
+    encoded = handle.result_json()
+    report = decode(LoadReport, encoded, "the report")
     assert report.outcomes.ok > 0
-    assert json.loads(encode(report)) == json.loads(written) == to_plain(report)
+    assert json.loads(encode(report)) == json.loads(encoded) == to_plain(report)
 
 
-def test_a_report_holds_what_its_views_show(url: str) -> None:
+def test_the_views_of_a_report_match_its_document(url: str) -> None:
     report = wsgiload.load(url, rate=200, duration=0.2)
     document = report.document
     assert document.response_time_ns is not None
@@ -113,9 +113,7 @@ def test_a_report_holds_what_its_views_show(url: str) -> None:
     ("kind", "name"),
     [(LoadReport, "load"), (Summary, "summary"), (CapacityResult, "capacity"), (RunInfo, "run")],
 )
-def test_version_1_is_migrated_to_what_the_schema_of_version_2_accepts(
-    kind: type[Any], name: str
-) -> None:
+def test_version_1_is_migrated_to_valid_version_2(kind: type[Any], name: str) -> None:
     migrated = plain(read(kind, VERSION_1 / f"{name}.json"))
     assert migrated["schema_version"] == 2
     validator = Draft202012Validator(load_schema(f"{name}-2"))
@@ -123,7 +121,7 @@ def test_version_1_is_migrated_to_what_the_schema_of_version_2_accepts(
     assert plain(decode(kind, json.dumps(migrated), name)) == migrated
 
 
-def test_checks_of_version_1_get_their_names_and_keep_their_codes() -> None:
+def test_checks_of_version_1_get_names_and_keep_their_codes() -> None:
     load = read(LoadReport, VERSION_1 / "load.json")
     lag = next(reason for reason in load.verdict.reasons if reason.code == "C4")
     assert lag.check == "send-lag"
@@ -158,6 +156,7 @@ def test_a_renamed_check_of_version_2_gets_its_current_name() -> None:
         ),
         indent=1,
     )
+
     assert '"check": "settle"' in stored
     for cell in decode(Summary, stored, "summary.json").cells:
         assert cell.verdict is not None
@@ -189,26 +188,26 @@ def test_renamed_keys_of_version_1_keep_their_values() -> None:
     assert load.client.stalls.responses == old_client["hiccups"]["answers"]
 
 
-def names_in(plain: Any) -> set[str]:
-    """Every key, and every string value."""
-    match plain:
+def names_in(value: Any) -> set[str]:
+    """All keys and string values."""
+    match value:
         case dict():
-            return set(plain).union(*map(names_in, plain.values()))
+            return set(value).union(*map(names_in, value.values()))
         case list():
-            return set().union(*map(names_in, plain))
+            return set().union(*map(names_in, value))
         case str():
-            return {plain}
+            return {value}
     return set()
 
 
-def values_of(plain: Any) -> list[float]:
-    """Every number."""
-    match plain:
+def values_of(value: Any) -> list[float]:
+    """All numbers."""
+    match value:
         case dict():
-            return [found for one in plain.values() for found in values_of(one)]
+            return [number for item in value.values() for number in values_of(item)]
         case list():
-            return [found for one in plain for found in values_of(one)]
-    return [] if plain is None or isinstance(plain, str) else [float(plain)]
+            return [number for item in value for number in values_of(item)]
+    return [] if value is None or isinstance(value, str) else [float(value)]
 
 
 @pytest.mark.parametrize(
@@ -240,18 +239,18 @@ def test_every_old_name_of_version_2_is_in_a_stored_document() -> None:
         ('{"schema_version": 3}', "has schema version 3, but this wsgiload reads only up to 2"),
     ],
 )
-def test_anything_else_is_refused_in_one_line_that_names_the_file(
+def test_other_content_is_rejected_in_one_line_with_the_file_name(
     tmp_path: Path, text: str, message: str
 ) -> None:
     path = tmp_path / "summary.json"
     path.write_text(text)
-    with pytest.raises(wsgiload.UsageError, match=message) as refused:
+    with pytest.raises(wsgiload.UsageError, match=message) as raised:
         read(Summary, path)
-    assert str(path) in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
-def test_a_key_that_is_not_known_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_key_is_rejected(tmp_path: Path) -> None:
     capacity = plain(read(CapacityResult, VERSION_1 / "capacity.json"))
     with pytest.raises(wsgiload.UsageError, match="unknown field `surprise`"):
         decode(CapacityResult, json.dumps(capacity | {"surprise": 1}), "capacity.json")

@@ -1,4 +1,5 @@
-"""``wsgiload run``: experiment files set options of a sweep; errors name file, key and fix."""
+"""``wsgiload run``: experiment files set the options of a sweep; errors name the file, the key and
+a fix."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ duration = 1
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory, and none of the caller's settings."""
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory without the caller's settings."""
     monkeypatch.chdir(tmp_path)
     for name in ("CONFIG", "DURATION", "SERVERS", "RATES"):
         monkeypatch.delenv(f"WSGILOAD_{name}", raising=False)
@@ -47,35 +48,35 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Runner:
     """Writes an experiment file and runs it with ``--dry-run``."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.path, self._capsys = folder / "mine.toml", capsys
+    def __init__(self, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.path, self._capsys = directory / "mine.toml", capsys
         self.err = ""
 
-    def __call__(self, text: str, *words: str) -> dict[str, Any]:
+    def __call__(self, text: str, *options: str) -> dict[str, Any]:
         self.path.write_text(text)
-        code = run(["run", "mine.toml", *words, "--dry-run"])
-        printed = self._capsys.readouterr()
-        self.err = printed.err
-        assert code == 0, printed.err
-        plan: dict[str, Any] = json.loads(printed.out)
+        exit_code = run(["run", "mine.toml", *options, "--dry-run"])
+        output = self._capsys.readouterr()
+        self.err = output.err
+        assert exit_code == 0, output.err
+        plan: dict[str, Any] = json.loads(output.out)
         return plan
 
-    def refused(self, text: str, *words: str) -> str:
+    def error(self, text: str, *options: str) -> str:
         self.path.write_text(text)
-        assert run(["run", "mine.toml", *words, "--dry-run"]) == 2
-        printed = self._capsys.readouterr()
-        assert printed.out == ""
-        (line,) = printed.err.splitlines()
+        assert run(["run", "mine.toml", *options, "--dry-run"]) == 2
+        output = self._capsys.readouterr()
+        assert output.out == ""
+        (line,) = output.err.splitlines()
         return line.removeprefix("wsgiload: ")
 
 
 @pytest.fixture
-def dry(folder: Path, capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner(folder, capsys)
+def dry_run(directory: Path, capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(directory, capsys)
 
 
-def test_a_file_sets_the_same_options_as_the_flags(dry: Runner) -> None:
-    plan = dry(FULL)
+def test_a_file_sets_the_same_options_as_the_flags(dry_run: Runner) -> None:
+    plan = dry_run(FULL)
     assert (plan["title"], plan["source"]) == ("Two servers", "our wiki")
     assert (plan["notes"], plan["name"]) == (["With the database off."], "mine")
     assert plan["app"] == "json1k:app"
@@ -89,45 +90,50 @@ def test_a_file_sets_the_same_options_as_the_flags(dry: Runner) -> None:
 
 
 def test_the_command_line_overrides_the_file_and_wsgiload_toml_is_ignored(
-    folder: Path, dry: Runner, monkeypatch: pytest.MonkeyPatch
+    directory: Path, dry_run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "wsgiload.toml").write_text('duration = "9s"\ncpus = 0.5\n')
-    plan = dry('duration = "3s"\n', "--duration", "2s", "--name", "other")
+    (directory / "wsgiload.toml").write_text('duration = "9s"\ncpus = 0.5\n')
+    plan = dry_run('duration = "3s"\n', "--duration", "2s", "--name", "other")
     assert (plan["load"]["duration_ns"], plan["name"]) == (2 * S, "other")
     assert plan["limits"]["cpus"] == 1
     monkeypatch.setenv("WSGILOAD_DURATION", "5s")
-    assert dry('duration = "3s"\n')["load"]["duration_ns"] == 5 * S
+    assert dry_run('duration = "3s"\n')["load"]["duration_ns"] == 5 * S
 
 
-def test_other_servers_drop_the_settings_of_replaced_servers(dry: Runner) -> None:
+def test_replacing_servers_drops_their_settings(dry_run: Runner) -> None:
     text = """
 servers = ["waitress", "gunicorn-sync", "gunicorn-gthread"]
 server-args = ["waitress=--ident=x", "gunicorn=--log-level error"]
 """
-    assert len(dry(text)["adjustments"]) == 2
-    (left,) = dry(text, "--servers", "mine=gunicorn-sync")["adjustments"]
-    assert left["server"] == "gunicorn"
-    assert dry(text, "--servers", "cheroot")["adjustments"] == []
-    line = dry.refused(text.replace("waitress=", "bjoern="))
+
+    assert len(dry_run(text)["adjustments"]) == 2
+
+    (remaining,) = dry_run(text, "--servers", "mine=gunicorn-sync")["adjustments"]
+    assert remaining["server"] == "gunicorn"
+    assert dry_run(text, "--servers", "cheroot")["adjustments"] == []
+
+    line = dry_run.error(text.replace("waitress=", "bjoern="))
     assert line.startswith("mine.toml: server_args: --server-args bjoern: not a measured server")
 
 
-def test_a_scale_overrides_options_with_a_note(dry: Runner) -> None:
-    plan = dry(FULL, "--scale", "quick")
+def test_a_scale_overrides_options_with_a_note(dry_run: Runner) -> None:
+    plan = dry_run(FULL, "--scale", "quick")
     assert [level["rate_per_s"] for level in plan["levels"]] == [100]
     assert plan["load"]["duration_ns"] == S
-    says = "scale quick: rates 100 instead of 100,200/s; duration 1 instead of 3s"
-    assert plan["notes"][-1] == says
-    assert dry.err == f"wsgiload: {says}\n"
-    line = dry.refused(FULL, "--scale", "huge")
+
+    note = "scale quick: rates 100 instead of 100,200/s; duration 1 instead of 3s"
+    assert plan["notes"][-1] == note
+    assert dry_run.err == f"wsgiload: {note}\n"
+
+    line = dry_run.error(FULL, "--scale", "huge")
     assert line == "mine.toml: unknown scale 'huge'; choose quick"
-    assert dry.refused("", "--scale", "quick").endswith(
+    assert dry_run.error("", "--scale", "quick").endswith(
         "add a table [scale.quick], or omit --scale"
     )
 
 
-def test_own_servers_and_services_are_tables(dry: Runner) -> None:
-    plan = dry(
+def test_user_servers_and_services_are_tables(dry_run: Runner) -> None:
+    plan = dry_run(
         'app-name = "hello"\n[servers.mine]\ncommand = "python3 -m http.server {port}"\n'
         '[services.db]\ncommand = "sleep 60"\n'
     )
@@ -136,7 +142,7 @@ def test_own_servers_and_services_are_tables(dry: Runner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("ratess = [1]", "mine.toml: unknown key 'ratess'; did you mean rates?"),
         ("resume = '.'", "mine.toml: unknown key 'resume'; "),
@@ -167,38 +173,40 @@ def test_own_servers_and_services_are_tables(dry: Runner) -> None:
     ],
     ids=lambda value: value[:24],
 )
-def test_an_error_is_one_line_with_file_key_and_fix(dry: Runner, text: str, says: str) -> None:
-    assert dry.refused(text).startswith(says)
+def test_an_error_is_one_line_with_file_key_and_fix(
+    dry_run: Runner, text: str, message: str
+) -> None:
+    assert dry_run.error(text).startswith(message)
 
 
-def test_an_error_on_the_command_line_does_not_name_the_file(dry: Runner) -> None:
-    line = dry.refused("servers = ['waitress']", "--servers", "guncorn")
+def test_an_error_on_the_command_line_does_not_name_the_file(dry_run: Runner) -> None:
+    line = dry_run.error("servers = ['waitress']", "--servers", "guncorn")
     assert line == "unknown server 'guncorn'; did you mean gunicorn?"
-    assert dry.refused("", "--cpus", "4096").startswith("--cpus 4096 exceeds")
+    assert dry_run.error("", "--cpus", "4096").startswith("--cpus 4096 exceeds")
 
 
-def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "nowhere.toml"]) == 2
-    said = capsys.readouterr().err
-    assert said == "wsgiload: cannot read nowhere.toml: No such file or directory\n"
+    stderr = capsys.readouterr().err
+    assert stderr == "wsgiload: cannot read nowhere.toml: No such file or directory\n"
     assert run(["run"]) == 2
     assert "Missing argument 'FILE'" in capsys.readouterr().err
 
 
-def test_run_takes_all_options_of_sweep() -> None:
+def test_run_accepts_all_options_of_sweep() -> None:
     def flags(name: str) -> set[str]:
         params = wsgiload.commands[name].params
-        return {flag for one in params if isinstance(one, click.Option) for flag in one.opts}
+        return {flag for param in params if isinstance(param, click.Option) for flag in param.opts}
 
     assert flags("sweep") - flags("run") == {"--resume", "--config"}
     assert flags("run") - flags("sweep") == {"--scale"}
-    # Under its own name, not under that of an alias.
+    # Under its main name, not under an alias.
     assert {"targets", "rates", "duration"} <= options_by_name(wsgiload.commands["run"]).keys()
 
 
-def test_the_example_in_the_documentation_is_valid(dry: Runner) -> None:
+def test_the_example_in_the_documentation_is_valid(dry_run: Runner) -> None:
     docs = (Path(__file__).parents[2] / "docs" / "experiment-files.md").read_text()
     (text,) = re.findall(r"^```toml\n(.*?)^```", docs, re.MULTILINE | re.DOTALL)
-    plan = dry(text, "--scale", "quick")
+    plan = dry_run(text, "--scale", "quick")
     assert plan["title"] in docs
     assert plan["notes"][-1].startswith("scale quick: ")

@@ -15,12 +15,13 @@ from wsgiload.documents.check_names import CODES
 from wsgiload.errors import UsageError
 
 PACKAGE = Path(__file__).parents[2] / "python" / "wsgiload"
-# How the code names what it reports.
+# Matches the names of reported checks and alarms in the source code.
 NAMED = re.compile(r'(?:[Rr]eason(?:_of)?|[Aa]larm|Finding|NotChecked)\(\s*(?:check=)?"([a-z-]+)"')
 CONSTANTS = {"lower-bound", "unfinished"}
 
 
-def reported() -> set[str]:
+def reported_names() -> set[str]:
+    """The checks and alarms that the Python code reports."""
     files = [PACKAGE / "results" / "summary.py", PACKAGE / "capacity_search" / "result.py"]
     modules = ("alarms", "limiting_variable", "response_alarms", "service_alarms", "tail_alarms")
     files += [PACKAGE / "analysis" / f"{name}.py" for name in modules]
@@ -30,17 +31,21 @@ def reported() -> set[str]:
 
 
 def test_every_reported_name_is_explained() -> None:
-    of_load = {one["name"] for one in json.loads(check_catalogue())}
-    assert len(reported()) > 20, "the pattern finds what the code reports"
-    assert set(explanations()) == of_load | reported()
+    load_checks = {check["name"] for check in json.loads(check_catalogue())}
+    assert len(reported_names()) > 20, "the pattern matches the source code"
+    assert set(explanations()) == load_checks | reported_names()
 
 
-def test_an_earlier_name_is_explained_too() -> None:
+def test_a_former_name_is_explained() -> None:
     assert explanation_of("settle") == explanation_of("host-not-idle")
 
 
-def test_every_name_with_a_code_is_explained_with_it() -> None:
-    assert {one.name: one.code for one in explanations().values() if one.code} == CODES
+def test_explanations_have_the_codes_of_their_checks() -> None:
+    assert {
+        explanation.name: explanation.code
+        for explanation in explanations().values()
+        if explanation.code
+    } == CODES
 
 
 @pytest.mark.parametrize("name", sorted(explanations()))
@@ -60,13 +65,15 @@ def test_a_code_is_accepted_as_a_name(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out.startswith("send-lag (C4)\n")
 
 
-def test_without_a_name_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_name_all_explanations_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(" ")[0] for line in lines] == list(explanations())
 
 
-def test_an_unknown_name_suggests_the_closest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_error_for_an_unknown_name_suggests_the_closest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["explain", "sendlag"]) == 2
     assert "did you mean send-lag" in capsys.readouterr().err
     with pytest.raises(UsageError, match="`wsgiload explain` lists them"):
