@@ -1,5 +1,5 @@
-"""App and Python as factors of a grid: what they name, what they refuse, and what is compared with
-what."""
+"""The factors app and Python of a grid: names, rejected combinations, comparisons and
+recommendations."""
 
 from __future__ import annotations
 
@@ -83,14 +83,16 @@ def summary_of(facts: ExperimentFacts) -> Summary:
 # --- names
 
 
-def test_app_and_python_are_part_of_a_name() -> None:
+def test_app_and_python_are_part_of_a_servers_name() -> None:
     sizes = parse_sizes(None, None, ["threads=4", "app=hello, cpu", "python=3.11,3.13"])
     assert sizes[1] == Size(None, 4, None, None, "hello", "3.13")
     assert apps_of(sizes) == ["hello", "cpu"]
-    found = resolve_servers(
+
+    servers = resolve_servers(
         experiment(("waitress",), "threads=4", "app=hello,cpu", "python=3.11,3.14t")
     )
-    assert list(found) == [
+
+    assert list(servers) == [
         "waitress-t4-py3.11-hello",
         "waitress-t4-py3.14t-hello",
         "waitress-t4-py3.11-cpu",
@@ -98,7 +100,7 @@ def test_app_and_python_are_part_of_a_name() -> None:
     ]
 
 
-def test_a_baseline_answers_as_hello_does_and_knows_no_python() -> None:
+def test_a_baseline_serves_only_hello_and_has_no_python_version() -> None:
     assert list(resolve_servers(experiment(("node",), "app=hello,cpu", "python=3.11,3.13"))) == [
         "node-hello"
     ]
@@ -107,8 +109,9 @@ def test_a_baseline_answers_as_hello_does_and_knows_no_python() -> None:
         resolve_servers(experiment(("node",), "app=cpu"))
 
 
-def test_a_name_of_ones_own_that_the_grid_makes_too_is_refused() -> None:
-    """waitress has no workers to name; one of the two would be measured under the other's name."""
+def test_an_alias_that_equals_a_generated_name_is_rejected() -> None:
+    """Without the check, one server would be measured under the other's name: waitress has no
+    workers, so its name does not contain their number."""
     with pytest.raises(
         UsageError,
         match="two servers would be named a-w1-t4; give one an alias: --servers alias=NAME",
@@ -118,45 +121,46 @@ def test_a_name_of_ones_own_that_the_grid_makes_too_is_refused() -> None:
         )
 
 
-def test_each_app_is_asked_and_checked_in_its_own_way() -> None:
+def test_each_app_has_its_own_path_and_expected_body() -> None:
     plan = experiment(("waitress",), "app=hello,cpu")
     served = plan.served("cpu")
     assert (served.app, served.app_dir) == ("cpu:app", APPS_FOLDER)
     assert (served.request.path, served.request.expected_body) == (CPU.path, CPU.expected_body)
-    assert served.request.method == "POST", "what is no matter of the app stays"
+    assert served.request.method == "POST", "settings that do not depend on the app are kept"
     assert plan.served(None).request is plan.request
 
 
-def test_the_experiment_tells_every_app() -> None:
+def test_the_facts_of_an_experiment_list_every_app() -> None:
     plan = experiment(("waitress",), "app=hello,cpu")
     facts = experiment_facts(plan, tuple(resolve_servers(plan)))
     assert (facts.app, facts.path) == (("hello:app", "cpu:app"), "/")
     assert "app: see the server's name" in conditions(facts)
     assert _page_title(read_sweep(summary_of(facts))) == "hello:app and cpu:app /: 0 servers"
-    alone = experiment_facts(experiment(("waitress",), "app=cpu"), ("waitress-cpu",))
-    assert alone.app == "cpu:app"
-    assert "each app" not in conditions(alone)
+    single = experiment_facts(experiment(("waitress",), "app=cpu"), ("waitress-cpu",))
+    assert single.app == "cpu:app"
+    assert "each app" not in conditions(single)
 
 
-def test_a_cell_tells_which_app_it_served() -> None:
+def test_the_result_of_a_cell_names_its_app() -> None:
     plan = experiment(("waitress",), "app=hello,cpu")
     cores = available_cpus()
     setting = Setting(plan, CpuPlan(cores, cores, False, cores), Limits())
     failure = CellFailure(step="start", message="it fell over", log_tail="")
-    told = [
+    apps = [
         summarise_cell(
-            CellRecord(Cell(name, plan.levels[0], 1, 1), failure=failure), found, setting
+            CellRecord(Cell(name, plan.levels[0], 1, 1), failure=failure), server, setting
         ).app
-        for name, found in resolve_servers(plan).items()
+        for name, server in resolve_servers(plan).items()
     ]
-    assert told == ["hello:app", "cpu:app"]
+
+    assert apps == ["hello:app", "cpu:app"]
 
 
-# --- what is refused
+# --- rejected combinations
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("options", "message"),
     [
         (
             ["--grid", "app=hallo"],
@@ -201,29 +205,29 @@ def test_a_cell_tells_which_app_it_served() -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["sweep", "capacity"])
-def test_what_is_chosen_twice_or_is_not_there_is_refused(
-    name: str, words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+def test_conflicting_or_unknown_choices_are_rejected(
+    name: str, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slo = ["--slo", "p99<50ms"] if name == "capacity" else []
-    assert run([name, *words, *slo, "--servers", "waitress", "--dry-run"]) == 2
-    err = capsys.readouterr().err
-    assert says in err
-    assert err.count("\n") == 1
+    assert run([name, *options, *slo, "--servers", "waitress", "--dry-run"]) == 2
+    stderr = capsys.readouterr().err
+    assert message in stderr
+    assert stderr.count("\n") == 1
 
 
-def test_one_list_of_rates_is_not_looked_for_with_several_apps(
+def test_an_objective_with_several_apps_requires_rates(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
-    assert run([*words, "--grid", "app=hello,cpu"]) == 2
+    options = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
+    assert run([*options, "--grid", "app=hello,cpu"]) == 2
     assert "--slo with several apps requires --rates" in capsys.readouterr().err
-    assert run([*words, "--grid", "app=cpu"]) == 0
-    assert run([*words, "--grid", "app=hello,cpu", "--rates", "100"]) == 0
+    assert run([*options, "--grid", "app=cpu"]) == 0
+    assert run([*options, "--grid", "app=hello,cpu", "--rates", "100"]) == 0
 
 
-def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Experiment] = []
-    monkeypatch.setattr(api, "run_sweep", lambda plan, _: asked.append(plan))
+def test_the_python_api_accepts_and_rejects_the_same_grids(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Experiment] = []
+    monkeypatch.setattr(api, "run_sweep", lambda plan, _: plans.append(plan))
     grid: dict[str, list[str | int]] = {
         "workers": [1, 2],
         "app": ["cpu", "json1k"],
@@ -234,25 +238,27 @@ def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.Monke
         server=ServerOptions(grid=grid | {"profile": ["tuned", "stock"], "keepalive": ["off", 5]}),
         options=SweepOptions(compare=True),
     )
-    (plan,) = asked
-    words = [
+    (plan,) = plans
+    options = [
         "workers=1,2",
         "app=cpu,json1k",
         "python=3.11,3.13",
         "profile=tuned,stock",
         "keepalive=off,5",
     ]
-    assert plan.sizes == parse_sizes(None, None, words)
-    # Eight settings of each app: waitress has one process, whatever is asked for.
+
+    assert plan.sizes == parse_sizes(None, None, options)
+    # Eight configurations per app: waitress always has one process.
     assert (plan.name, plan.app, plan.bundled, plan.runs) == (
         "cpu-json1k",
         "cpu:app",
         True,
         runs_needed(28),
     )
+
     apps = ServerOptions(grid={"app": ["cpu"]})
     pythons = ServerOptions(grid={"python": ["3.11"]})
-    for given, says in (
+    for arguments, message in (
         (
             {"server": ServerOptions(grid={"cores": [1]})},
             "--grid cores=1: unknown factor; use workers, threads, profile, keepalive, app or python",
@@ -277,8 +283,8 @@ def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.Monke
             "--grid python= and --python are mutually exclusive",
         ),
     ):
-        with pytest.raises(UsageError, match=re.escape(says)):
-            wsgiload.sweep(**cast(Any, given))
+        with pytest.raises(UsageError, match=re.escape(message)):
+            wsgiload.sweep(**cast(Any, arguments))
 
 
 # --- interpreters
@@ -300,23 +306,26 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreters, "installed_interpreters", lambda _: INSTALLED)
 
 
-def named(servers: tuple[str, ...], *grid: str) -> dict[str, str]:
-    found = resolve_servers(experiment(servers, *grid))
-    return {asked: one.version for asked, one in named_interpreters(found).items()}
+def resolved_versions(servers: tuple[str, ...], *grid: str) -> dict[str, str]:
+    resolved = resolve_servers(experiment(servers, *grid))
+    return {
+        version: interpreter.version
+        for version, interpreter in named_interpreters(resolved).items()
+    }
 
 
 @pytest.mark.usefixtures("installed")
-def test_each_version_is_found_once() -> None:
-    assert named(("waitress", "node"), "python=3.11,3.13", "app=hello,cpu") == {
+def test_each_python_version_is_resolved_once() -> None:
+    assert resolved_versions(("waitress", "node"), "python=3.11,3.13", "app=hello,cpu") == {
         "3.11": "3.11.7",
         "3.13": "3.13.0",
     }
-    assert named(("waitress",), "app=hello,cpu") == {}
+    assert resolved_versions(("waitress",), "app=hello,cpu") == {}
 
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
-    ("servers", "versions", "says"),
+    ("servers", "versions", "message"),
     [
         (
             ("waitress",),
@@ -340,77 +349,85 @@ def test_each_version_is_found_once() -> None:
         ),
     ],
 )
-def test_a_version_that_cannot_be_had_is_refused(
-    servers: tuple[str, ...], versions: str, says: str
+def test_an_unusable_python_version_is_rejected(
+    servers: tuple[str, ...], versions: str, message: str
 ) -> None:
-    with pytest.raises(UsageError, match=says):
-        named(servers, f"python={versions}")
+    with pytest.raises(UsageError, match=message):
+        resolved_versions(servers, f"python={versions}")
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_plan_tells_which_build_a_version_means(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--servers", "waitress", "--grid", "python=3.11,3.13", "app=hello,cpu", "--dry-run"]
+def test_the_plan_contains_the_exact_python_versions(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--servers", "waitress", "--grid", "python=3.11,3.13", "app=hello,cpu", "--dry-run"]
     for command in (["sweep", "--rates", "100"], ["capacity", "--slo", "p99<50ms"]):
-        assert run([*command, *words]) == 0
+        assert run([*command, *options]) == 0
         plan = json.loads(capsys.readouterr().out)
         assert plan["pythons"] == {"3.11": "3.11.7", "3.13": "3.13.0"}
         assert len(plan["servers"]) == 4
-    assert run(["sweep", *words[:-2], "python=3.99", "--dry-run"]) == 2
+    assert run(["sweep", *options[:-2], "python=3.99", "--dry-run"]) == 2
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_server_is_installed_once_for_each_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, list[str]]] = []
+def test_a_server_is_installed_once_per_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed: list[tuple[str, list[str]]] = []
 
     def provision_all(
         servers: Iterable[Server], on: AppInterpreter, *, log: Callable[[str], None]
     ) -> dict[str, Any]:
         names = [server.name for server in servers]
-        asked.append((on.version, sorted(set(names))))
+        installed.append((on.version, sorted(set(names))))
         return {name: f"{name} on {on.version}" for name in names}
 
     monkeypatch.setattr(environments, "provision_all", provision_all)
-    found = resolve_servers(experiment(("waitress", "node"), "python=3.11,3.13", "app=hello,cpu"))
-    usual = interpreter("3.12.1")
-    made: dict[str, Any] = provide(found, {None: usual} | named_interpreters(found), print)
-    assert asked == [("3.12.1", ["node"]), ("3.11.7", ["waitress"]), ("3.13.0", ["waitress"])]
-    assert made["waitress-py3.13-cpu"] == made["waitress-py3.13-hello"] == "waitress on 3.13.0"
-    assert made["waitress-py3.11-cpu"] == "waitress on 3.11.7"
-    assert made["node-hello"] == "node on 3.12.1"
-    assert made.keys() == found.keys()
+    resolved = resolve_servers(
+        experiment(("waitress", "node"), "python=3.11,3.13", "app=hello,cpu")
+    )
+    default = interpreter("3.12.1")
+    provided: dict[str, Any] = provide(
+        resolved, {None: default} | named_interpreters(resolved), print
+    )
+
+    assert installed == [("3.12.1", ["node"]), ("3.11.7", ["waitress"]), ("3.13.0", ["waitress"])]
+    assert (
+        provided["waitress-py3.13-cpu"] == provided["waitress-py3.13-hello"] == "waitress on 3.13.0"
+    )
+    assert provided["waitress-py3.11-cpu"] == "waitress on 3.11.7"
+    assert provided["node-hello"] == "node on 3.12.1"
+    assert provided.keys() == resolved.keys()
 
 
-def test_how_much_a_server_serves_at_once_is_measured_once_whatever_it_serves(
+def test_concurrency_is_measured_once_per_interpreter_regardless_of_the_app(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is measured on an app of its own."""
-    module = sys.modules[
-        "wsgiload.sweeps.sweep"
-    ]  # the name in the package is taken by the function
+    """The measurement uses a dedicated app."""
+    # As an attribute of the package, this name is the function.
+    module = sys.modules["wsgiload.sweeps.sweep"]
     measured: list[str] = []
-    monkeypatch.setattr(module, "measure_concurrency", lambda found, *_: measured.append(found.id))
+    monkeypatch.setattr(
+        module, "measure_concurrency", lambda server, *_: measured.append(server.id)
+    )
     plan = experiment(("waitress",), "profile=stock,tuned", "app=hello,cpu", "python=3.11,3.13")
     cores = available_cpus()
     setting = Setting(plan, CpuPlan(cores, cores, False, cores), Limits(cpus=1.0))
-    found, missing = resolve_servers(plan), cast(Any, None)
+    servers, missing = resolve_servers(plan), cast(Any, None)
     sweep = module._Sweep(
-        found, (), Bench(setting, missing, missing), missing, module.SweepEvents(), []
+        servers, (), Bench(setting, missing, missing), missing, module.SweepEvents(), []
     )
-    for one in found.values():
-        module._concurrency(sweep, one, missing)
+    for server in servers.values():
+        module._concurrency(sweep, server, missing)
+
     assert measured == ["waitress-stock-py3.11-hello", "waitress-stock-py3.13-hello"]
 
 
-# --- what is compared
+# --- comparisons
 
 
-def compared(cells: Sequence[CellResult]) -> Summary:
+def with_comparisons(cells: Sequence[CellResult]) -> Summary:
     return filled_summary({}, cells, comparisons=compare_servers(cells))
 
 
 def with_apps(slow: float = 2.0) -> list[CellResult]:
-    """Two servers with two apps, six runs each; of ``hello`` one server stands there under a second
-    name, too."""
+    """Two servers with two apps, seven runs each. With ``hello``, one server also has an alias."""
     means_ns = {
         "a-hello": 10e6,
         "b-hello": 13e6,
@@ -436,24 +453,24 @@ def test_only_servers_with_the_same_app_are_compared() -> None:
         ("b-hello", "again-hello", "hello:app"),
         ("a-cpu", "b-cpu", "cpu:app"),
     ]
+
     adjusted = {
         entry.app: entry.p_adjusted / entry.p
         for entry in entries[::-1]
         if entry.p_adjusted is not None and entry.p
     }
-    assert adjusted == {"cpu:app": 1.0, "hello:app": 3.0}, "each app is a question of its own"
+
+    assert adjusted == {"cpu:app": 1.0, "hello:app": 3.0}, "p values are adjusted per app"
     assert entries[0].aa_factor is not None
-    assert entries[3].aa_factor is None, (
-        "what one server showed of itself was shown with another app"
-    )
+    assert entries[3].aa_factor is None, "the A/A test used another app"
 
 
-def test_cells_stored_before_there_was_a_choice_are_compared_as_ever() -> None:
+def test_stored_cells_without_an_app_are_all_compared() -> None:
     old = [msgspec.structs.replace(one, app=None) for one in with_apps()]
     assert len(compare_servers(old)) == math.comb(5, 2)
 
 
-def test_versions_of_python_are_compared_and_are_no_two_names_for_one_server() -> None:
+def test_python_versions_of_a_server_are_compared_as_different_servers() -> None:
     cells = [
         msgspec.structs.replace(
             one, server="waitress", size=one.server.partition("-")[2], app="hello:app"
@@ -464,47 +481,49 @@ def test_versions_of_python_are_compared_and_are_no_two_names_for_one_server() -
     assert (entry.conclusion, entry.same_server) == ("different", False)
 
 
-def test_the_page_says_that_apps_are_not_compared_and_counts_the_pairs_of_each() -> None:
-    lines = [text for text, _ in comparison_lines(compared(with_apps()))]
+def test_the_report_explains_that_apps_are_not_compared_and_counts_pairs_per_app() -> None:
+    lines = [text for text, _ in comparison_lines(with_comparisons(with_apps()))]
     assert any(line.startswith("Only servers of the same app are compared.") for line in lines)
     assert not any("cannot tell" in line for line in lines), (
-        "seven rounds carry the three pairs of an app"
+        "seven rounds are enough for the three pairs per app"
     )
-    alone = [one for one in with_apps() if one.app == "cpu:app"]
-    lines = [text for text, _ in comparison_lines(compared(alone))]
+    with_cpu = [one for one in with_apps() if one.app == "cpu:app"]
+    lines = [text for text, _ in comparison_lines(with_comparisons(with_cpu))]
     assert not any("the same app" in line for line in lines)
 
 
-def test_no_sentence_goes_from_the_quickest_of_one_app_to_the_slowest_of_another() -> None:
+def test_no_sentence_compares_servers_with_different_apps() -> None:
     servers = ["a-hello", "b-hello", "a-cpu", "b-cpu"]
     facts = {"rates": (1000.0,), "servers": tuple(servers)}
     cells = [one for one in with_apps() if one.run == 1 and one.id.partition("@")[0] in servers]
     sweep = read_sweep(filled_summary(facts, cells))
     hello = r"p99 response time with hello:app ranged from [\d.]+ ms \(a-hello\) to [\d.]+ ms \(b-hello\)\."
     cpu = r"p99 response time with cpu:app ranged from [\d.]+ ms \(a-cpu\) to [\d.]+ ms \(b-cpu\)\."
+
     assert re.search(f"{hello} .*{cpu}", response_time_caption(sweep))
+
     sentence = answer_of(filled_summary(facts, cells)).sentence
     assert re.search(r"hello:app: In 1 run, [ab]-hello .*cpu:app: In 1 run, [ab]-cpu ", sentence)
 
 
-def test_two_stored_runs_tell_the_app_where_it_is_one() -> None:
+def test_a_comparison_of_stored_runs_names_the_app_only_if_both_have_the_same() -> None:
     before = runs_of("waitress", [1e6] * 4, app="hello:app")
     assert compare_runs(before, before)[0].app == "hello:app"
     after = [msgspec.structs.replace(one, app="cpu:app") for one in before]
     assert compare_runs(before, after)[0].app is None
 
 
-def test_as_many_runs_as_the_pairs_of_one_app_need() -> None:
+def test_the_number_of_runs_depends_on_the_pairs_per_app() -> None:
     three = experiment(("waitress", "wsgiref", "cheroot"), "app=hello,cpu")
     assert runs_to_compare(three) == runs_needed(3) == 7
     assert runs_to_compare(experiment(("waitress",), "app=hello,cpu")) == 6
     assert runs_to_compare(experiment(("waitress",), "python=3.11,3.13,3.12")) == 7
 
 
-# --- what is recommended
+# --- recommendations
 
 
-def test_each_app_has_a_recommendation_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_app_has_its_own_recommendation(capsys: pytest.CaptureFixture[str]) -> None:
     objective = parse_objective(["p99<50ms"])
     used = {
         "resources": resources(memory_peak_bytes=2**27),
@@ -512,33 +531,42 @@ def test_each_app_has_a_recommendation_of_its_own(capsys: pytest.CaptureFixture[
     }
     factors = (0.97, 1.0, 1.03, 0.99, 1.02, 1.01)
 
-    def of(name: str, p99_ms: float) -> list[CellResult]:
+    def results_of(name: str, p99_ms: float) -> list[CellResult]:
         app = {"app": f"{name.rpartition('-')[2]}:app"}
         return [
-            cell(name, at, p99_ms * 1e6 * factor, **used, **app)
-            for at, factor in enumerate(factors, 1)
+            cell(name, run, p99_ms * 1e6 * factor, **used, **app)
+            for run, factor in enumerate(factors, 1)
         ]
 
-    cells = of("a-hello", 5.0) + of("b-hello", 9.0) + of("a-cpu", 30.0) + of("b-cpu", 900.0)
+    cells = (
+        results_of("a-hello", 5.0)
+        + results_of("b-hello", 9.0)
+        + results_of("a-cpu", 30.0)
+        + results_of("b-cpu", 900.0)
+    )
 
-    def tell(cells: Sequence[CellResult]) -> int:
+    def recommend_and_print(cells: Sequence[CellResult]) -> int:
         entries = recommendations(
-            cells, lambda of_app: recommend(of_app, objective), objective.texts
+            cells, lambda results: recommend(results, objective), objective.texts
         )
         return print_recommendations(entries, EXIT_OK)
 
-    assert tell(cells) == EXIT_OK
+    assert recommend_and_print(cells) == EXIT_OK
+
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("hello:app: Recommended: a-hello, the leanest of 2 configurations")
     assert second.startswith("cpu:app: Recommended: a-cpu, which meets p99<50ms")
-    missed = of("a-hello", 5.0) + of("a-cpu", 900.0)
-    assert tell(missed) == EXIT_THRESHOLD
+
+    missed = results_of("a-hello", 5.0) + results_of("a-cpu", 900.0)
+    assert recommend_and_print(missed) == EXIT_THRESHOLD
     assert "cpu:app: No recommendation: no configuration meets" in capsys.readouterr().out
-    assert tell(of("a-hello", 5.0)) == EXIT_OK
+    assert recommend_and_print(results_of("a-hello", 5.0)) == EXIT_OK
     assert capsys.readouterr().out.startswith("Recommended: a-hello")
 
 
-def test_so_has_each_app_of_a_capacity_search(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_app_of_a_capacity_search_has_its_own_recommendation(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     entries = [
         ServerCapacity(
             server=f"a-{app}",
@@ -557,15 +585,20 @@ def test_so_has_each_app_of_a_capacity_search(capsys: pytest.CaptureFixture[str]
         )
         for app in ("hello", "cpu")
     ]
-    found = recommendations(entries, recommend_capacity, ["p99<50ms"])
+    recommended = recommendations(entries, recommend_capacity, ["p99<50ms"])
     schema = load_schema("capacity-2")
-    described = Draft202012Validator(
+    validator = Draft202012Validator(
         schema["properties"]["recommendations"] | {"$defs": schema["$defs"]}
     )
+
     assert [
-        error.message for error in described.iter_errors([to_plain(one) for one in found])
+        error.message
+        for error in validator.iter_errors(
+            [to_plain(recommendation) for recommendation in recommended]
+        )
     ] == []
-    assert print_recommendations(found, EXIT_OK) == EXIT_OK
+    assert print_recommendations(recommended, EXIT_OK) == EXIT_OK
+
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(",")[0] for line in lines] == [
         "hello:app: Recommended: a-hello",

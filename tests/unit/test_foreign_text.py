@@ -1,4 +1,4 @@
-"""Hostile text of servers, apps and stored files: nowhere does it arrive as it is."""
+"""Hostile text from servers, apps and stored files is escaped in all output."""
 
 from __future__ import annotations
 
@@ -46,80 +46,80 @@ HOSTILE = {
     "soft hyphen": "\u00ad",
     "word joiner": "\u2060",
 }
-EVERYTHING = "".join(HOSTILE.values())
-RAW = [text[0] for text in HOSTILE.values() if text != "\rfine"] + ["\r"]
+HOSTILE_TEXT = "".join(HOSTILE.values())
+RAW_CHARACTERS = [text[0] for text in HOSTILE.values() if text != "\rfine"] + ["\r"]
 
 
-def planted_in(text: str) -> list[str]:
-    return [raw for raw in RAW if raw in text]
+def raw_characters_in(text: str) -> list[str]:
+    return [character for character in RAW_CHARACTERS if character in text]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_each_is_an_escape_that_names_it(name: str) -> None:
+def test_each_hostile_character_is_escaped(name: str) -> None:
     shown = visible(f"a{HOSTILE[name]}b")
     assert shown.startswith("a\\") and shown.endswith("b")
-    assert not planted_in(shown)
+    assert not raw_characters_in(shown)
 
 
 @pytest.mark.parametrize(
     "text", ["plain", "two\nlines\tand a tab", "Grüße, 漢字, עברית, 🙂", "می\u200cخواهم", "–"]
 )
-def test_ordinary_text_stays(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert visible(text) == text
 
 
-def test_json_reads_back_unchanged() -> None:
-    text = json.dumps({"a": EVERYTHING.replace("\udc80", "")}, ensure_ascii=False)
+def test_escaped_json_decodes_to_the_same_value() -> None:
+    text = json.dumps({"a": HOSTILE_TEXT.replace("\udc80", "")}, ensure_ascii=False)
     shown = visible_json(text)
-    assert not planted_in(shown)
+    assert not raw_characters_in(shown)
     assert json.loads(shown) == json.loads(text)
 
 
-def test_errors_are_visible_and_short() -> None:
+def test_errors_are_escaped_and_truncated() -> None:
     error = ServerError(
-        EVERYTHING + "x" * 5_000_000, "see " + TITLE, log_tail=TITLE + "y" * 5_000_000
+        HOSTILE_TEXT + "x" * 5_000_000, "see " + TITLE, log_tail=TITLE + "y" * 5_000_000
     )
-    assert not planted_in(str(error) + error.log_tail + str(error.args))
+    assert not raw_characters_in(str(error) + error.log_tail + str(error.args))
     assert len(error.cause) < MAX_MESSAGE_CHARACTERS + 100
     assert len(error.log_tail) <= MAX_TAIL_CHARACTERS
 
 
-def test_the_failure_of_a_cell_can_be_stored() -> None:
-    failure = failure_of(ServerError(EVERYTHING, log_tail=EVERYTHING))
-    assert not planted_in(msgspec.json.encode(failure).decode())
+def test_the_failure_of_a_cell_is_escaped_before_it_is_stored() -> None:
+    failure = failure_of(ServerError(HOSTILE_TEXT, log_tail=HOSTILE_TEXT))
+    assert not raw_characters_in(msgspec.json.encode(failure).decode())
 
 
-def test_what_the_commands_say_is_visible(capsys: pytest.CaptureFixture[str]) -> None:
-    say(EVERYTHING)
-    print_status(EVERYTHING)
-    complain(str(WsgiloadError(EVERYTHING)))
-    write_json({"a": EVERYTHING.replace("\udc80", "")}, "-")
-    write_json({"a": EVERYTHING}, "-")
+def test_the_output_of_commands_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    say(HOSTILE_TEXT)
+    print_status(HOSTILE_TEXT)
+    complain(str(WsgiloadError(HOSTILE_TEXT)))
+    write_json({"a": HOSTILE_TEXT.replace("\udc80", "")}, "-")
+    write_json({"a": HOSTILE_TEXT}, "-")
     shown = capsys.readouterr()
-    assert not planted_in(shown.out + shown.err)
+    assert not raw_characters_in(shown.out + shown.err)
 
 
-def test_tables_are_visible(capsys: pytest.CaptureFixture[str]) -> None:
-    table = Table(EVERYTHING)
-    table.add_row(Text(EVERYTHING))
+def test_tables_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(HOSTILE_TEXT)
+    table.add_row(Text(HOSTILE_TEXT))
     console = terminal()
     console.print(table)
-    console.print(EVERYTHING)
-    assert not planted_in(capsys.readouterr().out)
+    console.print(HOSTILE_TEXT)
+    assert not raw_characters_in(capsys.readouterr().out)
 
 
 def plant(document: Any) -> Any:
-    """The document with the strings at the end of every text that is not of a fixed kind."""
-    planted = EVERYTHING.replace("\udc80", "")
+    """The document with hostile text appended to every free text."""
+    planted = HOSTILE_TEXT.replace("\udc80", "")
     match document:
         case dict():
-            return {name: plant_at(name, one, planted) for name, one in document.items()}
+            return {name: plant_at(name, value, planted) for name, value in document.items()}
         case list():
-            return [plant(one) for one in document]
+            return [plant(value) for value in document]
     return document
 
 
-FREE = {
+FREE_TEXT_KEYS = {
     "message",
     "fix",
     "log_tail",
@@ -132,14 +132,20 @@ FREE = {
 
 
 def plant_at(name: str, value: Any, planted: str) -> Any:
-    if name in FREE and isinstance(value, str):
+    if name in FREE_TEXT_KEYS and isinstance(value, str):
         return value + planted
-    if name in FREE and isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return [one + planted for one in value] or [planted]
+    if (
+        name in FREE_TEXT_KEYS
+        and isinstance(value, list)
+        and all(isinstance(text, str) for text in value)
+    ):
+        return [text + planted for text in value] or [planted]
     return plant(value)
 
 
-def test_nothing_planted_in_a_run_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_text_in_a_stored_run_is_escaped_in_every_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = write_run(tmp_path / "run")
     for name, kind in (("summary.json", Summary), ("load", LoadReport)):
         for path in [run / name] if name != "load" else (run / name).glob("*.json"):
@@ -153,15 +159,15 @@ def test_nothing_planted_in_a_run_shows(tmp_path: Path, capsys: pytest.CaptureFi
 
     shown = capsys.readouterr().out
     assert "\\x1b" in shown and "\\x1b]0;owned" in page
-    assert not planted_in(shown) and not planted_in(page)
+    assert not raw_characters_in(shown) and not raw_characters_in(page)
 
 
-def test_half_a_pair_does_not_cost_a_run(tmp_path: Path) -> None:
+def test_a_lone_surrogate_in_a_failure_can_be_stored(tmp_path: Path) -> None:
     failure = CellFailure(step="start", message="a\udc80", log_tail=HOSTILE["right to left"])
     run = read(Summary, write_run(tmp_path / "run") / "summary.json")
     cell = msgspec.structs.replace(run.cells[0], failure=failure)
     text = encode(msgspec.structs.replace(run, cells=(cell,)))
-    assert not planted_in(text)
+    assert not raw_characters_in(text)
     assert to_plain(msgspec.json.decode(text, type=Summary))["cells"][0]["failure"]["message"] == (
         "a\\udc80"
     )

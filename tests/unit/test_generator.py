@@ -1,4 +1,4 @@
-"""The seam to the generator: a plan goes in, a report comes out, and what it says of options."""
+"""The Python interface of the generator: it runs a plan, returns a report and checks options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plan(url: str = "http://127.0.0.1:9/") -> LoadPlan:
     return load_plan(url, Request(), settings, Level(rate_per_s=50.0), seed=1)
 
 
-def test_a_local_generator_carries_out_a_plan_and_tells_when_it_starts() -> None:
+def test_a_local_generator_runs_a_plan_and_reports_its_start() -> None:
     local: Generator = LocalGenerator(CPU_PLAN)
     started: list[int] = []
     report = local.carry_out(plan(), on_start=started.append)
@@ -41,7 +41,7 @@ def test_a_local_generator_carries_out_a_plan_and_tells_when_it_starts() -> None
     assert len(started) == 1 and started[0] > 1
 
 
-def test_it_ends_early_on_request() -> None:
+def test_a_load_stops_early_on_request() -> None:
     endless = msgspec.structs.replace(
         plan(), phases=msgspec.structs.replace(plan().phases, measure_ns=3600 * 10**9)
     )
@@ -49,8 +49,8 @@ def test_it_ends_early_on_request() -> None:
     assert "interrupted" in {reason.check for reason in report.verdict.reasons}
 
 
-def test_any_other_implementation_can_take_its_place() -> None:
-    """Several generators on several hosts only have to take a plan and return a report."""
+def test_the_local_generator_can_be_replaced() -> None:
+    """For example, by several generators on several hosts."""
 
     class Canned:
         def carry_out(self, plan: LoadPlan, *hooks: Any) -> LoadReport:
@@ -60,50 +60,50 @@ def test_any_other_implementation_can_take_its_place() -> None:
     assert canned.carry_out(plan()) is stopped_report()
 
 
-def test_a_plan_that_it_refuses_is_an_error_of_the_load() -> None:
+def test_a_rejected_plan_is_a_load_error() -> None:
     with pytest.raises(LoadError, match="only http:// and https:// are supported"):
         drive(plan("ftp://127.0.0.1/"), CPU_PLAN)
 
 
-def test_a_generator_that_dies_is_an_error_with_its_last_words(
+def test_the_error_of_a_crashed_generator_contains_its_stderr(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Dying(subprocess.Popen[bytes]):
-        def __init__(self, words: list[str], **options: Any) -> None:
+    class CrashingGenerator(subprocess.Popen[bytes]):
+        def __init__(self, args: list[str], **options: Any) -> None:
             super().__init__(["/bin/sh", "-c", "echo no memory >&2; exit 7"], **options)
 
-    monkeypatch.setattr(driving.subprocess, "Popen", Dying)
+    monkeypatch.setattr(driving.subprocess, "Popen", CrashingGenerator)
     with pytest.raises(LoadError, match="exited with code 7 without a report: no memory"):
         drive(plan(), CPU_PLAN)
 
 
 @pytest.mark.parametrize(
-    ("script", "says"),
+    ("script", "message"),
     [
         ("kill -9 $$", "was killed by SIGKILL without a report: no error message"),
         ("exit 0", "exited with code 0 without a report: no error message"),
         ("echo '{'; exit 0", "exited with code 0 after 2 bytes of its report"),
     ],
 )
-def test_a_generator_that_says_nothing_is_described(
-    monkeypatch: pytest.MonkeyPatch, script: str, says: str
+def test_the_error_of_a_silent_generator_contains_its_exit_status(
+    monkeypatch: pytest.MonkeyPatch, script: str, message: str
 ) -> None:
-    class Dying(subprocess.Popen[bytes]):
-        def __init__(self, words: list[str], **options: Any) -> None:
+    class CrashingGenerator(subprocess.Popen[bytes]):
+        def __init__(self, args: list[str], **options: Any) -> None:
             super().__init__(["/bin/sh", "-c", script], **options)
 
-    monkeypatch.setattr(driving.subprocess, "Popen", Dying)
-    with pytest.raises(LoadError, match=says):
+    monkeypatch.setattr(driving.subprocess, "Popen", CrashingGenerator)
+    with pytest.raises(LoadError, match=message):
         drive(plan(), CPU_PLAN)
 
 
-def test_what_is_possible_is_decided_by_the_generator() -> None:
+def test_the_generator_decides_whether_a_plan_is_possible() -> None:
     require_possible(plan())
     with pytest.raises(UsageError, match="plan: threads must"):
         require_possible(msgspec.structs.replace(plan(), threads=1000))
 
 
-def test_its_warnings_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warnings_of_the_generator_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[list[str], str]] = []
 
     def check_plan(text: str, given: list[str], open_by: str) -> list[str]:
@@ -114,5 +114,6 @@ def test_its_warnings_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generator, "check_plan", check_plan)
     monkeypatch.setattr(_loadgen, "check_catalogue", lambda: "[]", raising=False)
     warnings = plan_warnings(plan(), {"think_time", "rate"}, "--rates")
+
     assert warnings == ("--think-time has no effect in an open loop",)
     assert calls == [(["rate", "think_time"], "--rates")]

@@ -1,4 +1,4 @@
-"""A server is not called slower for what the generator may have added to its response times."""
+"""Delays that the generator may have caused are not attributed to a server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DELAY = "the generator's delay could explain the difference"
 def delayed(
     cells: Sequence[CellResult], server: str, share: float, bound_status: str = "upper_bound"
 ) -> list[CellResult]:
-    """Of every p99 of this server, the generator may have added ``share``."""
+    """The generator may have added up to ``share`` to each p99 of this server."""
     return [_delayed(one, share, bound_status) if one.server == server else one for one in cells]
 
 
@@ -49,76 +49,86 @@ CELLS = experiment(1, SLOW_AND_FAST)
 
 
 @pytest.mark.parametrize(
-    ("cells", "finding", "reason"),
+    ("cells", "conclusion", "reason"),
     [
         (CELLS, "different", None),
-        # A third is the whole difference, a twentieth is little of it.
+        # A share of 0.33 could explain the whole difference, 0.05 could not.
         (delayed(CELLS, "gthread", 0.33), "undecided", DELAY),
         (delayed(CELLS, "gthread", 0.05), "different", None),
-        # The faster one was faster still.
+        # Without the delay, the faster server would be even faster.
         (delayed(CELLS, "sync", 0.33), "different", None),
-        # The generator's part is inside the band.
+        # The band of the true value already includes the generator's delay.
         (delayed(CELLS, "gthread", 0.33, "bounded"), "different", None),
     ],
 )
-def test_servers_differ_by_more_than_the_generator_may_have_added(
-    cells: Sequence[CellResult], finding: str, reason: str | None
+def test_a_difference_that_the_generator_may_have_caused_is_undecided(
+    cells: Sequence[CellResult], conclusion: str, reason: str | None
 ) -> None:
     [entry] = compare_servers(cells)
-    assert (entry.conclusion, entry.reason) == (finding, reason)
+    assert (entry.conclusion, entry.reason) == (conclusion, reason)
 
 
-def test_the_reason_is_said() -> None:
+def test_the_report_gives_the_reason() -> None:
     summary = analyse(filled_summary({"runs": 6}, delayed(CELLS, "gthread", 0.33)))
     assert any(DELAY in line for line, _ in comparison_lines(summary))
 
 
-def test_a_run_is_not_slower_than_another_by_what_the_generator_may_have_added() -> None:
-    now = [one for one in CELLS if one.server == "gthread"]
+def test_a_change_between_runs_that_the_generator_may_have_caused_is_undecided() -> None:
+    after = [one for one in CELLS if one.server == "gthread"]
     before = [
         msgspec.structs.replace(one, id=one.id.replace("sync", "gthread"), server="gthread")
         for one in CELLS
         if one.server == "sync"
     ]
-    [plain] = compare_runs(before, now)
-    [late] = compare_runs(before, delayed(now, "gthread", 0.33))
-    assert (plain.conclusion, late.conclusion, late.reason) == ("different", "undecided", DELAY)
+    [undelayed] = compare_runs(before, after)
+    [delayed_change] = compare_runs(before, delayed(after, "gthread", 0.33))
+
+    assert (undelayed.conclusion, delayed_change.conclusion, delayed_change.reason) == (
+        "different",
+        "undecided",
+        DELAY,
+    )
 
 
-def test_a_race_is_not_won_by_what_the_generator_may_have_added() -> None:
+def test_a_race_is_undecided_if_the_generator_may_have_caused_the_lead() -> None:
     plan = {"runs": 11, "budget_s": 600.0, "rates": (1000.0,), "cpus": 1.0}
-    plain = analyse(filled_summary(plan, experiment(1, SLOW_AND_FAST, 8)))
-    late = analyse(filled_summary(plan, delayed(experiment(1, SLOW_AND_FAST, 8), "gthread", 0.33)))
-    assert plain.races is not None and late.races is not None
-    assert [race.outcome for race in plain.races] == ["winner"]
-    assert [race.outcome for race in late.races] == ["undecided"]
-    assert [entry.conclusion for entry in late.comparisons or ()] == ["undecided"]
+    undelayed = analyse(filled_summary(plan, experiment(1, SLOW_AND_FAST, 8)))
+    with_delay = analyse(
+        filled_summary(plan, delayed(experiment(1, SLOW_AND_FAST, 8), "gthread", 0.33))
+    )
+
+    assert undelayed.races is not None and with_delay.races is not None
+    assert [race.outcome for race in undelayed.races] == ["winner"]
+    assert [race.outcome for race in with_delay.races] == ["undecided"]
+    assert [entry.conclusion for entry in with_delay.comparisons or ()] == ["undecided"]
 
 
-def _late(added_ms: float, value_ms: float = 60, bound_status: str = "upper_bound") -> CellResult:
-    """A run whose p99 the generator may have lengthened by so much."""
-    late = _delayed(cell("sync", p99_ns=value_ms * 1e6), added_ms / value_ms, bound_status)
-    return msgspec.structs.replace(late, verdict=verdict("warn", "host"))
+def _delayed_run(
+    added_ms: float, value_ms: float = 60, bound_status: str = "upper_bound"
+) -> CellResult:
+    """A run to whose p99 the generator may have added ``added_ms``."""
+    run = _delayed(cell("sync", p99_ns=value_ms * 1e6), added_ms / value_ms, bound_status)
+    return msgspec.structs.replace(run, verdict=verdict("warn", "host"))
 
 
 @pytest.mark.parametrize(
     ("result", "failed", "undecided"),
     [
-        (_late(8), ["threshold p99<50ms failed"], []),
+        (_delayed_run(8), ["threshold p99<50ms failed"], []),
         (
-            _late(12),
+            _delayed_run(12),
             [],
             [
                 "threshold p99<50ms undecided: the generator's delay may account for up to 12 ms "
                 "of p99. Repeat on an idle machine"
             ],
         ),
-        (_late(12, bound_status="bounded"), ["threshold p99<50ms failed"], []),
-        # An upper bound below the limit meets it all the more.
-        (_late(12, value_ms=40), [], []),
+        (_delayed_run(12, bound_status="bounded"), ["threshold p99<50ms failed"], []),
+        # If the upper bound meets the limit, the true value does, too.
+        (_delayed_run(12, value_ms=40), [], []),
     ],
 )
-def test_a_limit_that_only_the_generator_may_have_missed_is_undecided(
+def test_a_threshold_is_undecided_if_the_generator_may_have_caused_the_miss(
     result: CellResult, failed: list[str], undecided: list[str]
 ) -> None:
     thresholds = [parse_threshold("p99<50ms")]
@@ -126,16 +136,21 @@ def test_a_limit_that_only_the_generator_may_have_missed_is_undecided(
     assert undecided_thresholds(thresholds, [("", result)]) == undecided
 
 
-def test_a_trial_near_its_limit_is_doubtful_if_the_generator_was_late() -> None:
+def test_a_trial_near_its_limit_is_doubtful_if_the_generator_was_delayed() -> None:
     objective = parse_objective(["p99<50ms"])
-    near, far, punctual = (
-        objective.judge(one)
-        for one in (_late(12), _late(90, 200), _late(12, bound_status="bounded"))
+    near, far, undelayed = (
+        objective.judge(run)
+        for run in (
+            _delayed_run(12),
+            _delayed_run(90, 200),
+            _delayed_run(12, bound_status="bounded"),
+        )
     )
+
     assert (near.met, near.is_doubtful) == (False, True)
     assert near.disturbance == "the generator's delay may account for up to 12 ms of p99"
     assert (far.met, far.is_doubtful) == (False, False)
-    assert (punctual.met, punctual.disturbance) == (False, None)
+    assert (undelayed.met, undelayed.disturbance) == (False, None)
 
 
 @pytest.mark.parametrize(("blame", "met"), [("client", None), ("server", False)])

@@ -1,4 +1,4 @@
-"""A recording of a browser as a targets file."""
+"""Browser recordings (HAR files) imported as targets files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def har(*entries: dict[str, object]) -> bytes:
     return json.dumps({"log": {"version": "1.2", "entries": entries}}).encode()
 
 
-def test_each_request_stands_once_with_its_weight_and_status() -> None:
+def test_equal_requests_become_one_target_with_a_weight_and_a_status() -> None:
     imported = targets_of_har(
         har(
             entry(f"{HOST}/a?b=1", headers={"Accept": "*/*", "Host": "shop.example"}),
@@ -40,6 +40,7 @@ def test_each_request_stands_once_with_its_weight_and_status() -> None:
             entry(HOST, status=500, headers={":method": "GET"}),
         )
     )
+
     assert imported.text == (
         "GET /a?b=1\nAccept: */*\n--weight 2\n\nGET /login\n--expect-status 302\n\nGET /\n"
     )
@@ -57,6 +58,7 @@ def test_bodies_are_kept_byte_for_byte() -> None:
         )
     )
     lines = [json.loads(line) for line in imported.text.splitlines() if line.startswith("{")]
+
     assert [base64.b64decode(line["body"]) for line in lines] == ["a=1\nb=ü".encode(), binary]
     assert (lines[0]["method"], lines[0]["url"], lines[0]["header"]) == (
         "POST",
@@ -66,7 +68,7 @@ def test_bodies_are_kept_byte_for_byte() -> None:
     assert "POST /empty\n" in imported.text
 
 
-def test_what_a_load_reads_is_what_was_imported(tmp_path: Path) -> None:
+def test_a_load_can_read_the_imported_targets(tmp_path: Path) -> None:
     path = tmp_path / "shop.targets"
     imported = targets_of_har(
         har(
@@ -77,6 +79,7 @@ def test_what_a_load_reads_is_what_was_imported(tmp_path: Path) -> None:
     )
     path.write_text(imported.text, encoding="utf-8")
     first, second = targets_of(path)
+
     assert (first.request.url, first.weight, first.request.check) == ("/a", 2.0, None)
     assert first.request.headers == (("Accept", "*/*"),)
     assert second.request.check is not None
@@ -92,6 +95,7 @@ def test_other_hosts_and_secrets_are_reported() -> None:
             entry("https://cdn.example/lib.js"),
         )
     )
+
     assert imported.text == "GET /a\nCookie: s=1\nauthorization: Bearer x\n"
     assert imported.notes == (
         "skipped 1 of 2 requests, which go to hosts other than shop.example",
@@ -100,7 +104,7 @@ def test_other_hosts_and_secrets_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"GET /", "not a HAR file: JSON is malformed"),
         (b'{"log": {}}', "missing required field `entries`"),
@@ -113,7 +117,7 @@ def test_other_hosts_and_secrets_are_reported() -> None:
         (har(entry(HOST, headers={"A": "1\nB: 2"})), "line break"),
     ],
 )
-def test_what_cannot_be_imported_is_refused(content: bytes, says: str) -> None:
+def test_an_invalid_recording_is_rejected(content: bytes, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         targets_of_har(content)
-    assert says in str(raised.value)
+    assert message in str(raised.value)

@@ -16,7 +16,7 @@ SECRET = "5e3c7e7"
 FIELDS = (("Authorization", "Bearer a"), ("Accept", "*/*"))
 
 
-def test_a_field_on_the_command_line() -> None:
+def test_a_field_can_be_given_on_the_command_line() -> None:
     assert parse_headers("Accept: */*") == (("Accept", "*/*"),)
 
 
@@ -30,20 +30,20 @@ def test_a_field_on_the_command_line() -> None:
         "# a remark\n\nAuthorization:Bearer a\n   \n  # Accept: none\n  Accept:  */*  \n",
     ],
 )
-def test_fields_of_a_file(tmp_path: Path, text: str) -> None:
+def test_fields_are_read_from_a_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "fields").write_bytes(text.encode())
     assert parse_headers(f"@{tmp_path / 'fields'}") == FIELDS
 
 
 def test_a_tilde_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No shell expands it behind the sign."""
+    """The shell does not expand a tilde after ``@``."""
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "fields").write_text("Accept: */*\n")
     assert parse_headers("@~/fields") == (("Accept", "*/*"),)
 
 
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
-    """As ``-H @<(command)`` gives it."""
+    """The shell passes a pipe for ``-H @<(command)``."""
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("Accept: */*\n",))
     writer.start()
@@ -52,7 +52,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "start"),
     [
         (b"", "FILE has no header fields; write one 'Name: value' on each line"),
         (b"\n# nothing\n", "FILE has no header fields; write one 'Name: value' on each line"),
@@ -65,15 +65,15 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_file_is_named_but_never_quoted(
-    tmp_path: Path, content: bytes, says: str
+    tmp_path: Path, content: bytes, start: str
 ) -> None:
     path = tmp_path / "fields"
     path.write_bytes(content)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as raised:
         parse_headers(f"@{path}")
-    told = str(refused.value)
-    assert told.replace(str(path), "FILE").startswith(says)
-    assert SECRET not in told
+    message = str(raised.value)
+    assert message.replace(str(path), "FILE").startswith(start)
+    assert SECRET not in message
 
 
 @pytest.mark.parametrize("command", [["load", "http://127.0.0.1:1/"], ["sweep"], ["capacity"]])

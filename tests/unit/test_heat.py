@@ -1,4 +1,4 @@
-"""The heatmap of a cell: exact counts, round classes, a bounded size, and honest marks."""
+"""The heatmap of a cell: exact counts, round bucket edges, a limited size, and marked events."""
 
 from __future__ import annotations
 
@@ -38,31 +38,32 @@ def interval(second: int, values_ns: Sequence[int]) -> Interval:
 
 
 def load(*seconds: Sequence[int], flights: Flights | None = None) -> LoadReport:
-    intervals = tuple(interval(place, values) for place, values in enumerate(seconds))
+    intervals = tuple(interval(second, values) for second, values in enumerate(seconds))
     outcomes = msgspec.structs.replace(PLAIN.outcomes, scheduled=1_000)
     return msgspec.structs.replace(PLAIN, intervals=intervals, flights=flights, outcomes=outcomes)
 
 
-def made(report: LoadReport, samples: Sequence[SampleRow] = (), fields: int = 24_000) -> Heat:
+def heatmap(report: LoadReport, samples: Sequence[SampleRow] = (), fields: int = 24_000) -> Heat:
     heat = make_heat(report, samples, fields)
     assert heat is not None
     return heat
 
 
-def test_every_response_is_counted_once_in_its_class() -> None:
-    heat = made(load([MS, 2 * MS, 2 * MS, 9 * MS], [], [40 * MS]))
+def test_every_response_is_counted_once_in_its_bucket() -> None:
+    heat = heatmap(load([MS, 2 * MS, 2 * MS, 9 * MS], [], [40 * MS]))
     assert heat.ends_s == (1.0, 2.0, 3.0)
     assert [sum(column) for column in heat.counts] == [4, 0, 1]
+
     for column, values in zip(
         heat.counts, ([MS, 2 * MS, 2 * MS, 9 * MS], [], [40 * MS]), strict=True
     ):
-        for place, (low, high) in enumerate(zip(heat.edges_ns, heat.edges_ns[1:], strict=False)):
-            near = [value for value in values if low * 1.002 <= value < high * 0.998]
-            assert column[place] >= len(near)
+        for bucket, (low, high) in enumerate(zip(heat.edges_ns, heat.edges_ns[1:], strict=False)):
+            inside = [value for value in values if low * 1.002 <= value < high * 0.998]
+            assert column[bucket] >= len(inside)
 
 
-def test_the_classes_are_round_and_hold_all_values() -> None:
-    heat = made(load([MS, 40 * MS]))
+def test_bucket_edges_are_round_and_cover_all_values() -> None:
+    heat = heatmap(load([MS, 40 * MS]))
     assert heat.edges_ns[0] <= MS and heat.edges_ns[-1] > 40 * MS
     mantissas = {int(f"{edge:.2e}".split("e")[0].replace(".", "")) for edge in heat.edges_ns}
     assert mantissas <= {100, 125, 160, 200, 250, 315, 400, 500, 630, 800}
@@ -73,7 +74,7 @@ def test_the_classes_are_round_and_hold_all_values() -> None:
 def test_a_page_of_many_cells_has_coarser_heatmaps(timelines: int) -> None:
     values = [100_000, MS, 10 * MS, 900 * MS, 9 * S]
     fields = fields_of_each(timelines)
-    heat = made(load(*([values] * 300)), fields=fields)
+    heat = heatmap(load(*([values] * 300)), fields=fields)
     assert len(heat.counts) <= MAX_COLUMNS
     assert len(heat.counts) * (len(heat.edges_ns) - 1) <= max(fields, 8 * 24)
     assert sum(map(sum, heat.counts)) == 300 * len(values)
@@ -85,16 +86,16 @@ def test_without_histograms_there_is_no_heatmap() -> None:
 
 
 def throttled_in(second: int) -> list[SampleRow]:
-    """Samples every 100 ms, all periods of one second throttled."""
+    """Samples every 100 ms; all CPU periods of one second are throttled."""
     rows = []
     for step in range(41):
-        inside = min(10, max(0, step - 10 * second))
+        throttled = min(10, max(0, step - 10 * second))
         rows.append(
             SampleRow(
                 t_ns=EPOCH_NS + step * 100 * MS,
                 cpu_usage_ns=step * 50 * MS,
                 nr_periods=step,
-                nr_throttled=inside,
+                nr_throttled=throttled,
             )
         )
     return rows
@@ -108,9 +109,9 @@ def flights(*seconds: float) -> Flights:
     )
 
 
-def test_a_column_is_marked_where_half_of_its_slowest_requests_overlapped_an_event() -> None:
+def test_a_column_is_marked_if_half_of_its_slowest_requests_overlapped_an_event() -> None:
     slow = flights(0.5, 2.2, 2.4, 2.9, 3.5, 3.95)
-    heat = made(load([MS], [MS], [MS], [MS], flights=slow), throttled_in(2))
+    heat = heatmap(load([MS], [MS], [MS], [MS], flights=slow), throttled_in(2))
     assert heat.slowest == (1, 0, 3, 2)
     assert heat.signals[:3] == ((), (), (("CPU throttling", 3),))
     assert next((mark.column, mark.text) for mark in heat.data().marks) == (
@@ -119,24 +120,24 @@ def test_a_column_is_marked_where_half_of_its_slowest_requests_overlapped_an_eve
     )
 
 
-def test_one_of_three_slow_requests_in_an_event_is_no_mark() -> None:
+def test_one_of_three_slow_requests_does_not_mark_a_column() -> None:
     slow = flights(3.02, 3.5, 3.8)
-    heat = made(load([MS], [MS], [MS], [MS], flights=slow), throttled_in(2))
+    heat = heatmap(load([MS], [MS], [MS], [MS], flights=slow), throttled_in(2))
     assert heat.data().marks == ()
 
 
 def test_the_table_has_every_field() -> None:
-    heat = made(load([MS], [MS, 3 * MS], flights=flights(0.5)), throttled_in(0))
+    heat = heatmap(load([MS], [MS, 3 * MS], flights=flights(0.5)), throttled_in(0))
     grid = of_heat(heat)
     assert grid.headings[:3] == ("time", "slowest requests", "coincided with")
     assert grid.headings[-1].startswith("up to 3.") and len(grid.rows) == 2
     assert grid.rows[0][:3] == ("0.0 s to 1.0 s", "1", "CPU throttling (1 of 1)")
     assert [int(field) for field in grid.rows[1][3:]] == list(heat.counts[1])
-    bare = of_heat(made(load([MS])))
+    bare = of_heat(heatmap(load([MS])))
     assert bare.headings[:2] == ("time", "up to 1.25 ms")
 
 
-def test_times_below_a_microsecond_are_in_the_first_class() -> None:
-    heat = made(load([3, 700, 1_100]))
+def test_times_below_a_microsecond_are_in_the_first_bucket() -> None:
+    heat = heatmap(load([3, 700, 1_100]))
     assert list(heat.edges_ns) == sorted(set(heat.edges_ns))
     assert sum(heat.counts[0]) == 3 and heat.counts[0][0] == 3

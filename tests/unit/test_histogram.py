@@ -1,5 +1,5 @@
-"""The histogram behind every quantile: its definition, its sums, and its bytes as another
-implementation reads them."""
+"""The histogram of response times: its definition, its sums, and its encoding against another
+implementation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hdrh.histogram import HdrHistogram
 
 from wsgiload import Histogram
 
-RELATIVE_WIDTH = 1 / 1024  # of a bucket, at three digits
+RELATIVE_WIDTH = 1 / 1024  # of a bucket, with three significant digits
 HOUR_NS = 3_600_000_000_000
 
 
@@ -28,7 +28,7 @@ def histogram(values: list[int]) -> Histogram:
     return Histogram.from_values(values)
 
 
-def test_count_min_and_max_are_those_of_the_values(histogram: Histogram, values: list[int]) -> None:
+def test_count_min_max_and_mean_match_the_values(histogram: Histogram, values: list[int]) -> None:
     assert histogram.count == len(histogram) == len(values)
     assert (
         min(values) * (1 - RELATIVE_WIDTH)
@@ -47,12 +47,12 @@ def test_count_min_and_max_are_those_of_the_values(histogram: Histogram, values:
 def test_a_quantile_is_the_smallest_value_with_enough_at_or_below_it(
     histogram: Histogram, values: list[int], quantile: float
 ) -> None:
-    """Reported as the highest value of its bucket: never less than the true one, at most 0.1 %
-    more."""
+    """It is reported as the highest value of its bucket: never below the exact value, and at most
+    0.1 % above it."""
     exact = sorted(values)[math.ceil(quantile * len(values)) - 1]
-    found = histogram.quantile(quantile)
-    assert found is not None
-    assert exact <= found <= exact * (1 + RELATIVE_WIDTH)
+    reported = histogram.quantile(quantile)
+    assert reported is not None
+    assert exact <= reported <= exact * (1 + RELATIVE_WIDTH)
 
 
 def test_small_values_are_exact() -> None:
@@ -68,7 +68,7 @@ def test_values_above_a_limit_are_counted(limit_ns: int, above: int) -> None:
     assert Histogram.from_values([1, 2, 3, 1000]).count_above(limit_ns) == above
 
 
-def test_an_empty_histogram_knows_nothing() -> None:
+def test_an_empty_histogram_has_no_statistics() -> None:
     empty = Histogram.from_values([])
     assert empty.count == len(empty) == 0
     assert (empty.min, empty.max, empty.mean, empty.quantile(0.5)) == (None, None, None, None)
@@ -76,50 +76,53 @@ def test_an_empty_histogram_knows_nothing() -> None:
     assert Histogram.from_hdr_v2(empty.to_hdr_v2()) == empty
 
 
-def test_a_sum_is_the_histogram_of_all_values_whatever_the_order(
+def test_a_sum_is_the_histogram_of_all_values_in_any_order(
     values: list[int], histogram: Histogram
 ) -> None:
     first, second = Histogram.from_values(values[:7_000]), Histogram.from_values(values[7_000:])
     assert first + second == second + first == first.merge(second) == histogram
-    assert (first.count, second.count) == (7_000, 13_000), "an operand was changed"
+    assert (first.count, second.count) == (7_000, 13_000), "the operands are not changed"
     assert first != second
 
 
-def test_adding_what_is_no_histogram_is_a_type_error(histogram: Histogram) -> None:
+def test_adding_another_type_is_a_type_error(histogram: Histogram) -> None:
     with pytest.raises(TypeError):
         histogram + 1  # type: ignore[operator]
 
 
-def test_it_survives_pickle_and_its_own_bytes(histogram: Histogram) -> None:
+def test_a_histogram_survives_pickling_and_encoding(histogram: Histogram) -> None:
     assert pickle.loads(pickle.dumps(histogram)) == histogram
-    again = Histogram.from_hdr_v2(histogram.to_hdr_v2())
-    assert again == histogram
-    assert [again.quantile(q) for q in (0.5, 0.99, 0.999)] == [
+
+    decoded = Histogram.from_hdr_v2(histogram.to_hdr_v2())
+    assert decoded == histogram
+    assert [decoded.quantile(q) for q in (0.5, 0.99, 0.999)] == [
         histogram.quantile(q) for q in (0.5, 0.99, 0.999)
     ]
-    # The format holds slots only: what is exact beside them (max, mean) comes back as wide as a
-    # slot.
-    assert (histogram.max or 0) <= (again.max or 0) <= (histogram.max or 0) * (1 + RELATIVE_WIDTH)
-    assert again.mean == pytest.approx(histogram.mean, rel=RELATIVE_WIDTH)
+    # The format has only counts of buckets, so max and mean are as imprecise as a bucket is wide.
+    assert (histogram.max or 0) <= (decoded.max or 0) <= (histogram.max or 0) * (1 + RELATIVE_WIDTH)
+    assert decoded.mean == pytest.approx(histogram.mean, rel=RELATIVE_WIDTH)
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense", b"\x1c\x84\x93\x14" + bytes(8)])
-def test_bytes_that_are_no_histogram_are_refused(data: bytes) -> None:
+def test_invalid_bytes_are_rejected(data: bytes) -> None:
     with pytest.raises(ValueError):
         Histogram.from_hdr_v2(data)
 
 
-def test_another_implementation_reads_the_same(histogram: Histogram) -> None:
+def test_another_implementation_decodes_the_same_values(histogram: Histogram) -> None:
     other = HdrHistogram.decode(base64.b64encode(histogram.to_hdr_v2()))
     assert other.get_total_count() == histogram.count
     assert other.get_min_value() == pytest.approx(histogram.min, rel=RELATIVE_WIDTH)
     assert other.get_max_value() == pytest.approx(histogram.max, rel=RELATIVE_WIDTH)
+
     for percentile in (50, 90, 99, 99.9, 99.99):
-        ours = histogram.quantile(percentile / 100)
-        assert other.get_value_at_percentile(percentile) == pytest.approx(ours, rel=RELATIVE_WIDTH)
+        expected = histogram.quantile(percentile / 100)
+        assert other.get_value_at_percentile(percentile) == pytest.approx(
+            expected, rel=RELATIVE_WIDTH
+        )
 
 
-def test_ours_reads_what_another_implementation_wrote(
+def test_the_encoding_of_another_implementation_is_decoded(
     values: list[int], histogram: Histogram
 ) -> None:
     other = HdrHistogram(1, HOUR_NS, 3)

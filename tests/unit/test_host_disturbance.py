@@ -1,5 +1,5 @@
-"""Which seconds the host disturbed, by invented counters, and what is left of a quantile without
-them."""
+"""Which seconds the host disturbed, according to simulated counters, and the quantiles without
+these seconds."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ def interval(second: int, response_ns: int) -> Interval:
 
 def load(is_slow: Callable[[int], bool], seconds: int = SECONDS) -> LoadReport:
     responses = [SLOW_NS if is_slow(second) else FAST_NS for second in range(seconds)]
-    known = times(*(value for value in responses for _ in range(PER_SECOND)))
+    response_times = times(*(value for value in responses for _ in range(PER_SECOND)))
     quantiles = {"0.5": FAST_NS, "0.99": SLOW_NS, "0.9999": SLOW_NS}
     return canned_load(
         intervals=tuple(interval(second, value) for second, value in enumerate(responses)),
-        response_time_ns=type(known)(
-            **{name: getattr(known, name) for name in known.__struct_fields__}
+        response_time_ns=type(response_times)(
+            **{name: getattr(response_times, name) for name in response_times.__struct_fields__}
             | {"quantiles": quantiles}
         ),
     )
 
 
-def nothing(second: int) -> float:
+def no_cores(second: int) -> float:
     return 0.0
 
 
-def watched(
-    report: LoadReport, foreign: Cores = nothing, stolen: Cores = nothing, **changes: Any
+def seconds_of(
+    report: LoadReport, foreign: Cores = no_cores, stolen: Cores = no_cores, **changes: Any
 ) -> HostSeconds | None:
-    """By counters of a host on which the server uses 0.5 cores and the generator 0.2."""
+    """The result for a host on which the server uses 0.5 cores and the generator 0.2."""
     busy_ns = stolen_ns = 0.0
     samples = []
     for step in range(-2, 2 * SECONDS + 4):
@@ -87,53 +87,55 @@ def watched(
     return host_seconds(report, counters)
 
 
-def test_what_the_measurement_itself_uses_disturbs_nobody() -> None:
+def test_cpu_time_of_the_measurement_itself_is_no_disturbance() -> None:
     report = load(lambda second: second == 4)
-    found = watched(report)
-    assert found is not None and found.disturbed_s == 0
-    assert found.undisturbed_ns == {0.5: FAST_NS, 0.99: SLOW_NS, 0.9999: SLOW_NS}
+    result = seconds_of(report)
+    assert result is not None and result.disturbed_s == 0
+    assert result.undisturbed_ns == {0.5: FAST_NS, 0.99: SLOW_NS, 0.9999: SLOW_NS}
 
 
 @pytest.mark.parametrize("cause", ["foreign", "stolen"])
-def test_seconds_that_others_took_are_left_out_with_the_one_after(cause: str) -> None:
-    """A neighbour with 0.4 of two cores in two seconds, whose queue lasts into the third."""
+def test_quantiles_exclude_disturbed_seconds_and_the_one_after_them(cause: str) -> None:
+    """Another process uses 0.4 of two cores for two seconds; its queue lasts into the third."""
 
-    def neighbour(second: int) -> float:
+    def other_process(second: int) -> float:
         return 0.4 if second in (4, 5) else 0.0
 
-    found = watched(load(lambda second: second in (4, 5, 6)), **{cause: neighbour})
-    assert found is not None and found.disturbed_s == 2
-    assert found.undisturbed_ns[0.99] == pytest.approx(FAST_NS, rel=0.002)
-    assert found.undisturbed_ns[0.9999] is None, "7,000 responses are too few"
+    result = seconds_of(load(lambda second: second in (4, 5, 6)), **{cause: other_process})
+    assert result is not None and result.disturbed_s == 2
+    assert result.undisturbed_ns[0.99] == pytest.approx(FAST_NS, rel=0.002)
+    assert result.undisturbed_ns[0.9999] is None, "7,000 responses are too few"
 
 
-def test_slow_seconds_of_a_quiet_host_are_the_servers() -> None:
-    found = watched(load(lambda second: True))
-    assert found is not None and found.disturbed_s == 0
+def test_slow_seconds_on_a_quiet_host_are_not_disturbed() -> None:
+    result = seconds_of(load(lambda second: True))
+    assert result is not None and result.disturbed_s == 0
 
 
-def test_ticks_and_new_connections_are_no_neighbour() -> None:
-    found = watched(load(lambda second: False), foreign=lambda second: 0.11 * CPUS)
-    assert found is not None and found.disturbed_s == 0
+def test_cpu_time_of_ticks_and_new_connections_is_no_disturbance() -> None:
+    result = seconds_of(load(lambda second: False), foreign=lambda second: 0.11 * CPUS)
+    assert result is not None and result.disturbed_s == 0
 
 
-def test_a_host_that_is_disturbed_throughout_leaves_nothing() -> None:
-    found = watched(load(lambda second: True), foreign=lambda second: 1.0)
-    assert found is not None and found.disturbed_s == SECONDS
-    assert set(found.undisturbed_ns.values()) == {None}
+def test_a_host_that_is_always_disturbed_leaves_no_quantiles() -> None:
+    result = seconds_of(load(lambda second: True), foreign=lambda second: 1.0)
+    assert result is not None and result.disturbed_s == SECONDS
+    assert set(result.undisturbed_ns.values()) == {None}
 
 
-def test_without_counters_nothing_is_known() -> None:
+def test_without_counters_the_result_is_unknown() -> None:
     report = load(lambda second: False)
-    assert watched(report, client=[]) is None
-    assert watched(report, samples=[Sample(0, 0, Counters(cpu_usage_ns=1))]) is None
-    assert watched(load(lambda second: False, seconds=SECONDS + 20)) is None, "read too early"
+    assert seconds_of(report, client=[]) is None
+    assert seconds_of(report, samples=[Sample(0, 0, Counters(cpu_usage_ns=1))]) is None
+    assert seconds_of(load(lambda second: False, seconds=SECONDS + 20)) is None, (
+        "the counters end before the load"
+    )
     assert host_seconds(None, host_counters([], [], CPUS)) is None
 
 
-def test_beside_an_unknown_server_only_the_hypervisor_disturbs() -> None:
+def test_if_the_server_is_unknown_only_steal_is_a_disturbance() -> None:
     def sampled(stolen_from: int) -> list[Sample]:
-        """All CPUs busy, and half of one stolen from a second on."""
+        """All CPUs are busy, and half a CPU is stolen from ``stolen_from`` on."""
         return [
             Sample(at, 0, Counters(host_busy_ns=CPUS * at, steal_ns=max(0, at - stolen_from) // 2))
             for at in range(0, (SECONDS + 1) * S, S // 2)
@@ -141,6 +143,7 @@ def test_beside_an_unknown_server_only_the_hypervisor_disturbs() -> None:
 
     report = load(lambda second: True)
     for stolen_from, disturbed_s in ((SECONDS * S, 0), (7 * S, 3)):
-        found = host_seconds(report, hypervisor_counters(sampled(stolen_from), CPUS))
-        assert found is not None and found.disturbed_s == disturbed_s
+        result = host_seconds(report, hypervisor_counters(sampled(stolen_from), CPUS))
+        assert result is not None and result.disturbed_s == disturbed_s
+
     assert host_seconds(report, hypervisor_counters([], CPUS)) is None

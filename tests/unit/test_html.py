@@ -1,4 +1,4 @@
-"""The page: complete, in order, offline, and careful with its words."""
+"""The HTML report: complete, in order, self-contained, and without causal claims."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-s
 
 
 def only(summary: Summary, *cells: CellResult) -> Summary:
-    """The same experiment with these cells."""
+    """The same experiment with only these cells."""
     return replace(summary, cells=cells)
 
 
 class Page(HTMLParser):
-    """What a test wants to know of a page."""
+    """The tags and the visible text of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ def page(source: str) -> Page:
     return Page(source)
 
 
-def test_the_page_comes_in_its_order(page: Page) -> None:
+def test_sections_and_charts_are_in_order(page: Page) -> None:
     sections = [attributes["id"] for attributes in page.named("section")]
     assert sections == [
         "answer",
@@ -100,12 +100,13 @@ def test_the_page_comes_in_its_order(page: Page) -> None:
         "plan",
         "raw",
     ]
+
     figures = [attributes["id"] for attributes in page.named("figure")]
     assert figures[:5] == ["response-time", "goodput", "resources", "spectrum", "tail"]
     assert len(figures) == 5 + 23
 
 
-def test_the_page_asks_nobody_for_anything(source: str, page: Page) -> None:
+def test_the_page_loads_no_external_resources(source: str, page: Page) -> None:
     assert not {"link", "iframe", "object", "img"} & {tag for tag, _ in page.tags}
     for _, attributes in page.tags:
         assert not any(name.startswith("on") for name in attributes)
@@ -116,8 +117,9 @@ def test_the_page_asks_nobody_for_anything(source: str, page: Page) -> None:
     assert "@import" not in source
 
 
-def test_the_page_runs_its_own_script_and_no_other(source: str, page: Page) -> None:
+def test_the_page_allows_only_its_own_script(source: str, page: Page) -> None:
     assert page.named("script") == [{"type": "application/json", "id": "page-data"}, {}]
+
     script = source.rpartition("<script>")[2].partition("</script>")[0]
     (policy,) = [
         tag["content"] or ""
@@ -125,11 +127,12 @@ def test_the_page_runs_its_own_script_and_no_other(source: str, page: Page) -> N
         if tag.get("http-equiv") == "Content-Security-Policy"
     ]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
     assert policy == f"{POLICY}{digest}'"
 
 
 def data_of(source: str) -> PageData:
-    """What the script of a page draws."""
+    """The data that the script of a page draws."""
     text = source.partition('id="page-data">')[2].partition("</script>")[0]
     return msgspec.json.decode(text, type=PageData)
 
@@ -152,17 +155,17 @@ def test_every_chart_has_a_finding_and_its_data(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("servers", "timelines", "most_bytes"), [(9, 81, 1_000_000), (30, 90, 3_000_000)]
+    ("servers", "timelines", "max_bytes"), [(9, 81, 1_000_000), (30, 90, 3_000_000)]
 )
-def test_a_page_stays_small(tmp_path: Path, servers: int, timelines: int, most_bytes: int) -> None:
+def test_a_page_stays_small(tmp_path: Path, servers: int, timelines: int, max_bytes: int) -> None:
     """Under 1 MB for nine servers and under 3 MB for thirty, also with several runs."""
     path = write_html(write_many(tmp_path / "run", servers))
     data = data_of(path.read_text(encoding="utf-8"))
     assert (len(data.servers), len(data.timelines)) == (servers, timelines)
-    assert path.stat().st_size < most_bytes
+    assert path.stat().st_size < max_bytes
 
 
-def test_text_of_a_run_cannot_end_the_script_nor_steer_the_page() -> None:
+def test_the_name_of_a_server_cannot_end_the_script() -> None:
     name = "a</script>&\x1b[2J\u202e\udc80"
     data = page_of.nothing_drawn((name,))
     text = page_of.embedded(data)
@@ -171,7 +174,7 @@ def test_text_of_a_run_cannot_end_the_script_nor_steer_the_page() -> None:
     assert shown == (r"a</script>&\x1b[2J\u202e\udc80",)
 
 
-def test_without_a_built_front_end_the_page_has_its_tables_and_says_so(
+def test_without_a_built_front_end_the_page_has_only_its_tables(
     run_dir: Path, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = page_of.FrontEnd("", "", "default-src 'none'")
@@ -182,12 +185,12 @@ def test_without_a_built_front_end_the_page_has_its_tables_and_says_so(
     assert "built without its front end" not in source and "<noscript>" in source
 
 
-def test_no_identifier_is_used_twice(page: Page) -> None:
+def test_element_ids_are_unique(page: Page) -> None:
     identifiers = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(identifiers) == len(set(identifiers))
 
 
-def test_the_verdict_is_said_in_words(page: Page) -> None:
+def test_the_verdict_is_in_words(page: Page) -> None:
     assert (
         "Which of 8 servers has the lowest p99 at 3,000/s with 2 CPUs and 512 MiB? In 1 run, "
         "gunicorn-gevent had the lowest p99 at 3,000/s, 5.31 ms "
@@ -207,7 +210,7 @@ def test_the_verdict_is_said_in_words(page: Page) -> None:
     ) in page.text
 
 
-def test_validity_lists_every_doubt_once(page: Page) -> None:
+def test_the_validity_section_lists_each_warning_once(page: Page) -> None:
     assert "24 trials: 19 valid, 3 warn, 1 invalid, 1 failed." in page.text
     assert (
         page.text.count("keep-alive not honoured: measured with a new connection per request") == 1
@@ -220,13 +223,13 @@ def stalls_of(count: int, longest_ns: int) -> Stalls:
 
 
 def with_client(load: LoadReport, **changes: object) -> LoadReport:
-    """The same load, of a generator that had other costs."""
+    """The same load with other generator metrics."""
     assert load.client is not None
     return replace(load, client=replace(load.client, **changes))
 
 
 @pytest.mark.parametrize(
-    ("stalls", "said"),
+    ("stalls", "sentence"),
     [
         ((0, 0), "The generator had no event-loop stalls."),
         (
@@ -235,8 +238,8 @@ def with_client(load: LoadReport, **changes: object) -> LoadReport:
         ),
     ],
 )
-def test_the_generators_own_costs_are_shown_at_their_worst(
-    run_dir: Path, stalls: tuple[int, int], said: str
+def test_the_worst_generator_metrics_are_shown(
+    run_dir: Path, stalls: tuple[int, int], sentence: str
 ) -> None:
     load = read_load(run_dir, "waitress@3000#1")
     one = with_client(
@@ -255,19 +258,21 @@ def test_the_generators_own_costs_are_shown_at_their_worst(
     )
     loads = {"a": one, "b": other, "c": replace(load, client=None)}
     facts = generator_facts(read_sweep(only(read_summary(run_dir))), loads)
+
     assert facts[-4:] == [
         "Generator run-queue wait: at most 4.00 ms per trial.",
         "Generator CPU utilization: at most 40.0 % (busiest thread).",
         "Generator CPU time per response: at most 30.0 µs.",
-        said,
+        sentence,
     ]
 
 
-def test_a_failure_that_is_not_the_servers_is_not_held_against_it(
+def test_a_failure_of_the_generator_is_not_attributed_to_the_server(
     tmp_path: Path, source: str
 ) -> None:
     mark = 'title="the server failed">failed<'
     assert source.count(mark) == 1
+
     run = write_run(tmp_path / "run")
     summary = read_summary(run)
     (failed,) = [cell for cell in summary.cells if cell.failure is not None]
@@ -281,12 +286,17 @@ def test_a_failure_that_is_not_the_servers_is_not_held_against_it(
         run, only(summary, *(blamed if cell is failed else cell for cell in summary.cells))
     )
     changed = write_html(run).read_text(encoding="utf-8")
-    assert changed.count('title="invalid trial: client">invalid<') == 2, "one was invalid before"
+
+    assert changed.count('title="invalid trial: client">invalid<') == 2, (
+        "one trial was invalid before"
+    )
     assert mark not in changed
+
     text = Page(changed).text
     assert "24 trials: 19 valid, 3 warn, 2 invalid." in text
-    told = "invalid: client, failed: load: it ended with code 1."
-    assert f"at 3,000/s, the trial was {told}" in text
+
+    status = "invalid: client, failed: load: it ended with code 1."
+    assert f"at 3,000/s, the trial was {status}" in text
 
 
 UNLIMITED = AppliedLimits(
@@ -302,7 +312,7 @@ UNLIMITED = AppliedLimits(
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "sentences"),
     [
         ({"backend": "none", "not_enforced": ()}, ["No limits were set."]),
         (
@@ -317,16 +327,16 @@ UNLIMITED = AppliedLimits(
         (None, ["Limits: not measured."]),
     ],
 )
-def test_limits_are_shown_as_they_held(
-    run_dir: Path, limits: Mapping[str, object] | None, said: list[str]
+def test_the_limit_facts_state_what_was_enforced(
+    run_dir: Path, limits: Mapping[str, object] | None, sentences: list[str]
 ) -> None:
     summary = read_summary(run_dir)
-    given = None if limits is None else replace(UNLIMITED, **limits)
-    cell = replace(summary.cells[0], limits=given)
-    assert limit_facts(read_sweep(only(summary, cell))) == said
+    applied = None if limits is None else replace(UNLIMITED, **limits)
+    cell = replace(summary.cells[0], limits=applied)
+    assert limit_facts(read_sweep(only(summary, cell))) == sentences
 
 
-def test_nothing_is_said_to_cause_anything(page: Page) -> None:
+def test_the_page_makes_no_causal_claims(page: Page) -> None:
     assert not re.search(
         r"\b(because|due to|caused? by|bottleneck|thanks to|owing to)\b", page.text, re.IGNORECASE
     )
@@ -343,7 +353,7 @@ def test_every_title_names_the_conditions(source: str, page: Page) -> None:
     assert all(subtitle in chart.label for chart in data_of(source).charts)
 
 
-def test_the_raw_files_are_inside_while_they_are_small(run_dir: Path, page: Page) -> None:
+def test_small_raw_files_are_embedded(run_dir: Path, page: Page) -> None:
     links = {tag["download"]: tag["href"] or "" for tag in page.named("a") if "download" in tag}
     assert set(links) == {"run.json", "intervals.csv"}
     assert re.search(r"resources\.csv \([0-9.]+ KiB, in the folder of this page\)", page.text)
@@ -354,7 +364,7 @@ def test_the_raw_files_are_inside_while_they_are_small(run_dir: Path, page: Page
         assert base64.b64decode(data) == (run_dir / str(name)).read_bytes()
 
 
-def test_the_page_is_the_same_twice(run_dir: Path, source: str) -> None:
+def test_the_page_is_reproducible(run_dir: Path, source: str) -> None:
     assert write_html(run_dir).read_text(encoding="utf-8") == source
     assert not (run_dir / "report.html.tmp").exists()
 
@@ -365,15 +375,15 @@ HOSTILE = "</script><script>alert(1)</script><!--"
 def test_names_and_messages_are_escaped(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     summary = read_summary(run)
-    odd = replace(summary.cells[0], server=HOSTILE, variant=None, notes=(HOSTILE,))
-    store_summary(run, only(summary, odd))
+    hostile = replace(summary.cells[0], server=HOSTILE, variant=None, notes=(HOSTILE,))
+    store_summary(run, only(summary, hostile))
     text = write_html(run).read_text(encoding="utf-8")
     assert html.escape(HOSTILE) in text and HOSTILE not in text
     assert text.count("<script") == text.count("</script") == 2 and "alert(1)</script" not in text
     assert data_of(text).servers == (HOSTILE,)
 
 
-def test_runs_and_an_interruption_are_shown(tmp_path: Path) -> None:
+def test_an_interrupted_experiment_with_several_runs_is_shown(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", runs=4)
     summary = read_summary(run)
     of_one = [cell for cell in summary.cells if cell.server == "waitress"]
@@ -390,7 +400,7 @@ def with_limits(cell: CellResult, **changes: object) -> CellResult:
 
 
 @pytest.mark.parametrize(
-    ("limits", "inside", "used"),
+    ("limits", "suffix", "of_limit"),
     [
         ({"cpus": None, "memory_bytes": None, "pids": None}, "", ""),
         ({"backend": "none", "not_enforced": ("cpus", "memory", "pids")}, "", ""),
@@ -398,62 +408,66 @@ def with_limits(cell: CellResult, **changes: object) -> CellResult:
         ({"not_enforced": ("cpus",)}, " with 512 MiB", ""),
     ],
 )
-def test_only_limits_that_held_are_named(
-    run_dir: Path, limits: Mapping[str, object], inside: str, used: str
+def test_only_enforced_limits_are_named(
+    run_dir: Path, limits: Mapping[str, object], suffix: str, of_limit: str
 ) -> None:
     summary = read_summary(run_dir)
     cells = [with_limits(cell, **limits) for cell in summary.cells]
     limited = only(summary, *cells)
     sweep = read_sweep(limited)
-    assert answer_of(limited).question.endswith(f" at 3,000/s{inside}?")
-    assert re.search(rf"between [0-9.]+ and [0-9.]+{used} CPU cores\.", resource_caption(sweep))
-    one_loose = only(summary, *summary.cells[:-1], cells[-1])
-    assert answer_of(one_loose).question.endswith(f" at 3,000/s{inside}?")
+    assert answer_of(limited).question.endswith(f" at 3,000/s{suffix}?")
+    assert re.search(rf"between [0-9.]+ and [0-9.]+{of_limit} CPU cores\.", resource_caption(sweep))
+    one_differs = only(summary, *summary.cells[:-1], cells[-1])
+    assert answer_of(one_differs).question.endswith(f" at 3,000/s{suffix}?")
 
 
-def test_cpu_use_is_a_range_only_where_servers_differ(run_dir: Path) -> None:
+def test_cpu_use_is_a_range_only_if_servers_differ(run_dir: Path) -> None:
     summary = read_summary(run_dir)
     first = summary.cells[0]
     of_one = [cell for cell in summary.cells if cell.server == first.server]
-    alike = [*of_one, *(replace(cell, server="another") for cell in of_one)]
-    said_of_one = rf"{first.server} used [0-9.]+ of 2 CPU cores\."
-    said_of_both = r"the servers used [0-9.]+ of 2 CPU cores each\."
-    for cells, said in ((of_one, said_of_one), (alike, said_of_both)):
-        assert re.search(said, resource_caption(read_sweep(only(summary, *cells))))
+    of_two = [*of_one, *(replace(cell, server="another") for cell in of_one)]
+    one_sentence = rf"{first.server} used [0-9.]+ of 2 CPU cores\."
+    both_sentence = r"the servers used [0-9.]+ of 2 CPU cores each\."
+    for cells, sentence in ((of_one, one_sentence), (of_two, both_sentence)):
+        assert re.search(sentence, resource_caption(read_sweep(only(summary, *cells))))
 
 
-def test_growth_is_compared_only_where_servers_grew(run_dir: Path) -> None:
+def test_p99_growth_is_compared_only_between_servers_whose_p99_grew(run_dir: Path) -> None:
     summary = read_summary(run_dir)
-    known = [cell for cell in summary.cells if cell.server == "waitress" and not cell.failure]
-    assert len({cell.rate for cell in known}) > 1
-    lowest = min(known, key=lambda cell: cell.rate or 0)
+    of_waitress = [cell for cell in summary.cells if cell.server == "waitress" and not cell.failure]
+    assert len({cell.rate for cell in of_waitress}) > 1
 
-    def said(servers: tuple[str, ...], flat: bool) -> str:
-        shown = [
+    lowest = min(of_waitress, key=lambda cell: cell.rate or 0)
+
+    def caption_of(servers: tuple[str, ...], flat: bool) -> str:
+        measured = [
             replace(cell, offered_quantiles_ns=lowest.offered_quantiles_ns) if flat else cell
-            for cell in known
+            for cell in of_waitress
         ]
-        cells = [replace(cell, server=server) for server in servers for cell in shown]
+        cells = [replace(cell, server=server) for server in servers for cell in measured]
         return response_time_caption(read_sweep(only(summary, *cells)))
 
-    assert re.search(r"p99 increased for waitress \([0-9.]+×\)\.$", said(("waitress",), flat=False))
+    assert re.search(
+        r"p99 increased for waitress \([0-9.]+×\)\.$", caption_of(("waitress",), flat=False)
+    )
     assert re.search(
         r"p99 increased most for waitress \([0-9.]+×\)\.$",
-        said(("bjoern", "waitress"), flat=False),
+        caption_of(("bjoern", "waitress"), flat=False),
     )
-    assert said(("waitress",), flat=True).endswith("p99 did not increase for waitress.")
-    assert said(("bjoern", "waitress"), flat=True).endswith(
+    assert caption_of(("waitress",), flat=True).endswith("p99 did not increase for waitress.")
+    assert caption_of(("bjoern", "waitress"), flat=True).endswith(
         "p99 did not increase for any server measured at both."
     )
 
 
-def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:
+def test_a_sweep_without_results_has_a_page(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     summary = read_summary(run)
     store_summary(run, only(summary, *(cell for cell in summary.cells if cell.failure)))
     for name in ("intervals.csv", "resources.csv"):
         (run / name).unlink()
     text = Page(write_html(run).read_text(encoding="utf-8")).text
+
     assert (
         "How does cheroot perform at 3,000/s with 2 CPUs and 512 MiB? "
         "No server sustained any tested load level (1 failed)." in text
@@ -461,14 +475,14 @@ def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:
     assert "intervals.csv (not written by this run)" in text
 
 
-def test_a_closed_loop_has_connections_on_its_axis(tmp_path: Path) -> None:
+def test_a_closed_loop_is_described_by_its_connections(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", closed_loop=True)
     text = Page(write_html(run).read_text(encoding="utf-8")).text
     assert "hello /: 8 servers, 100 to 300 connections" in text
     assert "A number of connections is sustained if every run has at least" in text
 
 
-def test_a_directory_that_is_no_run_is_named(tmp_path: Path) -> None:
+def test_a_directory_without_a_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"summary\.json cannot be read: .*; name a run directory"):
         write_html(tmp_path)
 
@@ -489,4 +503,5 @@ def test_the_grid_shows_the_median_of_runs_with_few_requests(tmp_path: Path) -> 
     store_summary(directory, replace(summary, cells=tuple(few)))
     text = Page(write_html(directory).read_text()).text
     grid = text[text.index("Server by server") :]
+
     assert "≈ 4.00 ms" in grid.partition("Charts")[0]
