@@ -1,4 +1,4 @@
-"""How the generator waits and whose clock it believes: as asked for, and as the cores allow."""
+"""The generator's spin window, receive timestamps and real-time priority."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from wsgiload.loads.request import Request
 URL = "http://127.0.0.1:9/"
 
 
-def planned(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int | None, str | None]:
-    assert run(["load", URL, "-R", "50", *words, "--dry-run"]) == 0
+def planned(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int | None, str | None]:
+    assert run(["load", URL, "-R", "50", *options, "--dry-run"]) == 0
     plan = json.loads(capsys.readouterr().out)
     return plan["spin_window_ns"], plan["receive_stamps"]
 
@@ -34,7 +34,7 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(capsys, "--spin", "0s", "--receive-stamps", "sampled") == (0, "sampled")
 
 
-def test_unknown_stamps_are_refused() -> None:
+def test_unknown_receive_stamps_are_rejected() -> None:
     options = LoadOptions(receive_stamps=cast(Any, "never"))
     with pytest.raises(wsgiload.UsageError, match="kernel"):
         wsgiload.load(URL, options=options)
@@ -42,7 +42,7 @@ def test_unknown_stamps_are_refused() -> None:
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_generator_knows_whether_it_shares_its_cores(shared: bool) -> None:
-    """It decides itself what follows for its spin, and reports it; what was requested stays."""
+    """The generator adapts its spin window and reports it; the plan keeps the requested one."""
     load = LoadSettings(duration_ns=10**9, spin_window_ns=7)
     plan = load_plan(URL, Request(), load, Level(rate_per_s=5.0), seed=1)
     order = _order_of(plan, CpuPlan((0,), (0,), shared_cores=shared), None)
@@ -52,7 +52,7 @@ def test_the_generator_knows_whether_it_shares_its_cores(shared: bool) -> None:
     assert order.realtime is not shared
 
 
-POLICY_OF_THE_DRIVER = """
+DRIVER_POLICY_SCRIPT = """
 import os, resource, sys
 from wsgiload.loads import _driver
 
@@ -63,16 +63,16 @@ print(os.sched_getscheduler(0) == os.SCHED_RR)
 """
 
 
-def policy_permitted() -> bool:
+def real_time_permitted() -> bool:
     script = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
     return subprocess.run([sys.executable, "-c", script], stderr=subprocess.DEVNULL).returncode == 0
 
 
-@pytest.mark.skipif(not policy_permitted(), reason="real-time priority is not permitted here")
+@pytest.mark.skipif(not real_time_permitted(), reason="real-time priority is not permitted here")
 @pytest.mark.parametrize("limit", ["unlimited", "limited"])
-def test_the_generator_of_a_sweep_is_a_real_time_process_unless_it_would_be_killed(
+def test_the_generator_of_a_sweep_has_real_time_priority_unless_it_could_be_killed(
     limit: str,
 ) -> None:
-    words = [sys.executable, "-c", POLICY_OF_THE_DRIVER, limit]
-    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    assert printed.strip() == str(limit == "unlimited")
+    argv = [sys.executable, "-c", DRIVER_POLICY_SCRIPT, limit]
+    output = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    assert output.strip() == str(limit == "unlimited")

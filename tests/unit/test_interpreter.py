@@ -1,4 +1,4 @@
-"""The app's interpreter is found in the promised order."""
+"""The app's interpreter is found in the documented order."""
 
 from __future__ import annotations
 
@@ -32,23 +32,24 @@ def no_active_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     describe_interpreter.cache_clear()
 
 
-def make_environment(folder: Path) -> Path:
-    """A virtual environment in miniature: enough for the interpreter to believe in it."""
-    own = find_app_interpreter(folder.parent, sys.executable)
-    (folder / "bin").mkdir(parents=True)
-    (folder / "bin" / "python").symlink_to(own.base_executable)
-    (folder / "pyvenv.cfg").write_text(
-        f"home = {own.base_executable.parent}\ninclude-system-site-packages = false\n"
+def make_environment(directory: Path) -> Path:
+    """Creates a minimal virtual environment that the interpreter accepts."""
+    current = find_app_interpreter(directory.parent, sys.executable)
+    (directory / "bin").mkdir(parents=True)
+    (directory / "bin" / "python").symlink_to(current.base_executable)
+    (directory / "pyvenv.cfg").write_text(
+        f"home = {current.base_executable.parent}\ninclude-system-site-packages = false\n"
     )
-    packages = folder / "lib" / f"python{own.minor[0]}.{own.minor[1]}" / "site-packages"
+    packages = directory / "lib" / f"python{current.minor[0]}.{current.minor[1]}" / "site-packages"
     (packages / "Some_Thing-2.0.dist-info").mkdir(parents=True)
     (packages / "Some_Thing-2.0.dist-info" / "METADATA").write_text(
         "Name: Some_Thing\nVersion: 2.0\n"
     )
-    return folder
+    return directory
 
 
 def fake_python(path: Path, version: str, implementation: str = "CPython") -> Path:
+    """Creates an executable that describes itself as this interpreter."""
     minor = [int(part) for part in version.split(".")[:2]]
     path.write_text(
         "#!/bin/sh\n"
@@ -62,16 +63,16 @@ def fake_python(path: Path, version: str, implementation: str = "CPython") -> Pa
 
 def test_a_local_environment_is_found_and_described(tmp_path: Path) -> None:
     make_environment(tmp_path / ".venv")
-    found = find_app_interpreter(tmp_path)
-    assert found.origin == ".venv"
-    assert found.executable == tmp_path / ".venv" / "bin" / "python"
-    assert found.base_executable == Path(sys.executable).resolve()
-    assert found.minor == sys.version_info[:2]
-    assert found.distributions["some-thing"] == "2.0"
-    assert [folder.is_relative_to(tmp_path) for folder in found.site_packages] == [True]
+    python = find_app_interpreter(tmp_path)
+    assert python.origin == ".venv"
+    assert python.executable == tmp_path / ".venv" / "bin" / "python"
+    assert python.base_executable == Path(sys.executable).resolve()
+    assert python.minor == sys.version_info[:2]
+    assert python.distributions["some-thing"] == "2.0"
+    assert [directory.is_relative_to(tmp_path) for directory in python.site_packages] == [True]
 
 
-def test_an_active_environment_goes_before_a_local_one(
+def test_an_active_environment_takes_precedence_over_a_local_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_environment(tmp_path / ".venv")
@@ -79,7 +80,7 @@ def test_an_active_environment_goes_before_a_local_one(
     assert find_app_interpreter(tmp_path).origin == "VIRTUAL_ENV"
 
 
-def test_our_own_active_environment_does_not_hide_a_local_one(
+def test_the_active_environment_of_wsgiload_does_not_hide_a_local_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_environment(tmp_path / ".venv")
@@ -87,74 +88,81 @@ def test_our_own_active_environment_does_not_hide_a_local_one(
     assert find_app_interpreter(tmp_path).origin == ".venv"
 
 
-def test_the_nearest_environment_around_the_folder_is_found(tmp_path: Path) -> None:
+def test_the_nearest_environment_in_a_parent_directory_is_found(tmp_path: Path) -> None:
     make_environment(tmp_path / ".venv")
-    folder = tmp_path / "packages" / "web"
-    (folder / ".git").mkdir(parents=True)
-    found = find_app_interpreter(folder)
-    assert (found.origin, found.executable) == (".venv", tmp_path / ".venv" / "bin" / "python")
+    directory = tmp_path / "packages" / "web"
+    (directory / ".git").mkdir(parents=True)
+    python = find_app_interpreter(directory)
+    assert (python.origin, python.executable) == (".venv", tmp_path / ".venv" / "bin" / "python")
     nearer = make_environment(tmp_path / "packages" / ".venv")
-    assert project_environment(folder) == nearer
+    assert project_environment(directory) == nearer
 
 
-def test_the_search_ends_at_the_home_folder(
+def test_the_search_ends_at_the_home_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
-    folder = home / "shop"
-    folder.mkdir(parents=True)
+    directory = home / "shop"
+    directory.mkdir(parents=True)
     make_environment(tmp_path / ".venv")
-    assert project_environment(folder) == tmp_path / ".venv"
+
+    assert project_environment(directory) == tmp_path / ".venv"
+
     monkeypatch.setenv("HOME", str(home))
-    assert project_environment(folder) is None
+    assert project_environment(directory) is None
+
     make_environment(home / ".venv")
-    assert project_environment(folder) == home / ".venv"
+    assert project_environment(directory) == home / ".venv"
 
 
-def test_an_environment_of_another_user_counts_only_in_the_folder_itself(
+def test_an_environment_of_another_user_is_ignored_in_parent_directories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever may write to /tmp could otherwise choose the interpreter of all apps in it."""
+    """Otherwise, any user who can write to /tmp could choose the interpreter of all apps in it."""
     environment = make_environment(tmp_path / ".venv")
-    folder = tmp_path / "shop"
-    folder.mkdir()
+    directory = tmp_path / "shop"
+    directory.mkdir()
     real, other = os.stat, os.geteuid() + 1
 
     def stat(path: os.PathLike[str] | int, **options: bool) -> os.stat_result:
-        found = real(path, **options)
+        result = real(path, **options)
         if path != owned:
-            return found
-        return os.stat_result([*found[:4], other, *found[5:]])
+            return result
+        return os.stat_result([*result[:4], other, *result[5:]])
 
     monkeypatch.setattr(os, "stat", stat)
     for owned in (environment, tmp_path):
-        assert project_environment(folder) is None, owned
+        assert project_environment(directory) is None, owned
         assert project_environment(tmp_path) == environment
-    owned = folder
-    assert project_environment(folder) == environment
+    owned = directory
+
+    assert project_environment(directory) == environment
 
 
-def test_the_environment_that_is_used_is_shown_and_told(
+def test_the_environment_is_in_the_plan_and_in_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     python = make_environment(tmp_path / ".venv") / "bin" / "python"
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
+    directory = tmp_path / "shop"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+
     assert run(["sweep", "shop:app", "--servers", "wsgiref", "--rates", "9", "--dry-run"]) == 0
-    shown = json.loads(capsys.readouterr().out)["app_python"]
-    assert (shown["executable"], shown["origin"]) == (str(python), ".venv")
+    planned = json.loads(capsys.readouterr().out)["app_python"]
+    assert (planned["executable"], planned["origin"]) == (str(python), ".venv")
 
     def note(chdir: Path) -> str | None:
         spec = SweepSpec(app="shop:app", server=ServerOptions(chdir=chdir))
         experiment = experiment_of(spec)
         return environment_note(experiment, {None: app_interpreter(experiment)})
 
-    assert note(folder) == f"using the environment {tmp_path / '.venv'} for the app (see --python)"
-    assert note(tmp_path) is None, "that is what everybody expects"
+    assert (
+        note(directory) == f"using the environment {tmp_path / '.venv'} for the app (see --python)"
+    )
+    assert note(tmp_path) is None, "an environment in the app's directory needs no note"
 
 
-def test_conda_s_environment_comes_after_a_project_s_own(
+def test_a_project_environment_takes_precedence_over_conda(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONDA_PREFIX", str(make_environment(tmp_path / "base")))
@@ -163,7 +171,7 @@ def test_conda_s_environment_comes_after_a_project_s_own(
     assert find_app_interpreter(tmp_path).origin == ".venv"
 
 
-def test_poetry_is_asked_for_its_environment(
+def test_the_environment_of_a_poetry_project_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = make_environment(tmp_path / "cached")
@@ -172,20 +180,25 @@ def test_poetry_is_asked_for_its_environment(
     poetry.write_text(f"#!/bin/sh\necho {environment}\n")
     poetry.chmod(0o755)
     monkeypatch.setenv("PATH", str(poetry.parent), prepend=os.pathsep)
+
     assert find_app_interpreter(tmp_path).origin == "wsgiload"
+
     shop = tmp_path / "shop"
     shop.mkdir()
     (shop / "poetry.lock").touch()
+
     assert find_app_interpreter(shop).origin == "Poetry"
+
     make_environment(tmp_path / ".venv")
-    assert find_app_interpreter(shop).origin == "Poetry", "that around it is less surely the app's"
+    assert find_app_interpreter(shop).origin == "Poetry", (
+        "an environment in a parent directory comes after Poetry's"
+    )
+
     make_environment(shop / ".venv")
     assert find_app_interpreter(shop).origin == ".venv"
 
 
-def test_a_poetry_that_does_not_end_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hanging_poetry_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "poetry.lock").touch()
     poetry = tmp_path / "poetry"
     poetry.write_text("#!/bin/sh\nexec sleep 60\n")
@@ -196,32 +209,32 @@ def test_a_poetry_that_does_not_end_is_named(
         find_app_interpreter(tmp_path)
 
 
-def test_python_goes_before_all_and_may_be_an_environment(
+def test_the_python_option_takes_precedence_and_may_name_an_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VIRTUAL_ENV", str(make_environment(tmp_path / "active")))
     make_environment(tmp_path / "other")
-    found = find_app_interpreter(tmp_path, "other")
-    assert (found.origin, found.executable) == ("--python", tmp_path / "other" / "bin" / "python")
+    python = find_app_interpreter(tmp_path, "other")
+    assert (python.origin, python.executable) == ("--python", tmp_path / "other" / "bin" / "python")
 
 
-def test_otherwise_it_is_our_own(tmp_path: Path) -> None:
-    found = find_app_interpreter(tmp_path)
-    assert found.origin == "wsgiload"
-    assert "pytest" in found.distributions
+def test_the_default_is_the_interpreter_of_wsgiload(tmp_path: Path) -> None:
+    python = find_app_interpreter(tmp_path)
+    assert python.origin == "wsgiload"
+    assert "pytest" in python.distributions
 
 
-def test_bundled_apps_see_no_packages_of_ours() -> None:
-    found = bundled_app_interpreter()
-    assert found.executable == found.base_executable
-    assert not found.site_packages
-    assert not found.distributions
+def test_bundled_apps_cannot_import_packages_of_wsgiload() -> None:
+    python = bundled_app_interpreter()
+    assert python.executable == python.base_executable
+    assert not python.site_packages
+    assert not python.distributions
 
 
 @pytest.mark.parametrize(
     ("version", "implementation"), [("3.10.13", "CPython"), ("3.11.4", "PyPy")]
 )
-def test_an_unsupported_interpreter_is_refused(
+def test_an_unsupported_interpreter_is_rejected(
     tmp_path: Path, version: str, implementation: str
 ) -> None:
     path = fake_python(tmp_path / "python", version, implementation)
@@ -229,7 +242,7 @@ def test_an_unsupported_interpreter_is_refused(
         find_app_interpreter(tmp_path, str(path))
 
 
-def test_a_shim_that_fails_is_named_with_the_fix(tmp_path: Path) -> None:
+def test_a_failing_shim_is_an_error_with_a_fix(tmp_path: Path) -> None:
     (tmp_path / "shims").mkdir()
     shim = tmp_path / "shims" / "python3.8"
     shim.write_text("#!/bin/sh\necho 'pyenv: python3.8: command not found' >&2; exit 127\n")
@@ -250,7 +263,7 @@ def test_a_missing_interpreter_or_environment_is_a_usage_error(
         find_app_interpreter(tmp_path)
 
 
-def test_variables_that_choose_modules_are_taken_away() -> None:
+def test_variables_that_affect_imports_are_removed() -> None:
     inherited = {"PYTHONPATH": "/x", "PYTHONHOME": "/y", "VIRTUAL_ENV": "/z", "PYTHONHASHSEED": "1"}
     assert clean_variables(inherited, Path("/app")) == {
         "PYTHONPATH": "/app",
@@ -259,7 +272,7 @@ def test_variables_that_choose_modules_are_taken_away() -> None:
     }
 
 
-def test_the_description_is_asked_once_per_interpreter(tmp_path: Path) -> None:
+def test_each_interpreter_is_described_only_once(tmp_path: Path) -> None:
     first = find_app_interpreter(tmp_path)
     assert find_app_interpreter(tmp_path) is first
     assert replace(first, origin="--python") != first

@@ -1,5 +1,5 @@
-"""A server stays on the usual interpreter where it runs on it, and gets the newest other one where
-it does not."""
+"""A server runs on the default interpreter if it supports it, otherwise on the newest one that it
+supports."""
 
 from __future__ import annotations
 
@@ -48,59 +48,59 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         interpreters,
         "installed_interpreters",
         lambda implementation: tuple(
-            one for one in INSTALLED if one.implementation == implementation
+            interpreter for interpreter in INSTALLED if interpreter.implementation == implementation
         ),
     )
 
 
 def server(**changes: object) -> Server:
     variant = Variant("default", "s", True, True, True)
-    usual = Server(
+    default = Server(
         "old", "s", "h", Path("/s/old.py"), (), None, (variant,), "default", lambda *_: []
     )
-    return replace(usual, **changes)  # type: ignore[arg-type]
+    return replace(default, **changes)  # type: ignore[arg-type]
 
 
-def test_the_usual_interpreter_serves_whoever_runs_on_it() -> None:
-    usual = interpreter("3.11.7")
-    assert interpreter_for(server(python_max=(3, 12)), usual) is usual
+def test_the_default_interpreter_is_used_if_supported() -> None:
+    default = interpreter("3.11.7")
+    assert interpreter_for(server(python_max=(3, 12)), default) is default
 
 
-def test_another_gets_the_newest_that_it_runs_on() -> None:
+def test_otherwise_the_newest_supported_interpreter_is_used() -> None:
     assert interpreter_for(server(python_max=(3, 12)), interpreter("3.13.0")).version == "3.12.10"
     pypy = server(implementation="PyPy", python_min=(3, 9))
     assert interpreter_for(pypy, interpreter("3.13.0")).implementation == "PyPy"
 
 
-def test_an_app_with_packages_stays_on_its_own_interpreter() -> None:
-    own = replace(interpreter("3.13.0"), site_packages=(Path("/app/site-packages"),))
+def test_an_app_with_packages_keeps_its_interpreter() -> None:
+    of_app = replace(interpreter("3.13.0"), site_packages=(Path("/app/site-packages"),))
     with pytest.raises(
         UsageError, match=r"old runs on Python >=3\.11,<=3\.12, not on CPython 3\.13\.0; omit this"
     ):
-        interpreter_for(server(python_max=(3, 12)), own)
+        interpreter_for(server(python_max=(3, 12)), of_app)
 
 
-def test_where_none_fits_the_fix_says_so() -> None:
+def test_without_a_supported_interpreter_the_fix_is_to_install_one() -> None:
     with pytest.raises(UsageError, match="install such an interpreter"):
         interpreter_for(server(python_min=(3, 20)), interpreter("3.13.0"))
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("version", "selected"),
     [("3.12", "3.12.10"), ("3.12.1", "3.12.1"), ("3.14t", "3.14.0t"), ("3.9", "3.9.18")],
 )
-def test_a_version_is_found_among_the_installed(asked: str, found: str) -> None:
-    assert find_version(asked).version == found
+def test_a_version_selects_an_installed_interpreter(version: str, selected: str) -> None:
+    assert find_version(version).version == selected
 
 
 @pytest.mark.parametrize(
-    ("asked", "complaint"),
+    ("version", "message"),
     [
         ("3.14", "Python 3.14 is not installed; installed versions: 3.9.18, 3.11.7"),
         ("newest", "is not a Python version"),
         ("3", "no"),
     ],
 )
-def test_a_version_that_is_not_there_is_refused(asked: str, complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint):
-        find_version(asked)
+def test_an_unknown_version_is_rejected(version: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        find_version(version)

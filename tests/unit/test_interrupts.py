@@ -11,7 +11,7 @@ from wsgiload.interrupts import INTERRUPTS, replacing_interrupts, uninterrupted
 
 
 @pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
+def restored_handlers() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in INTERRUPTS}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -20,27 +20,26 @@ def as_before() -> Iterator[None]:
 
 
 def test_each_interrupt_calls_the_action_and_raises_nothing() -> None:
-    acted: list[int] = []
-    with replacing_interrupts(lambda: acted.append(1)):
+    calls: list[int] = []
+    with replacing_interrupts(lambda: calls.append(1)):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
             signal.raise_signal(number)
-    assert len(acted) == 3
+    assert len(calls) == 3
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_an_interrupt_is_raised_after_an_uninterrupted_block() -> None:
-    done: list[str] = []
+    completed: list[str] = []
     with pytest.raises(KeyboardInterrupt), uninterrupted():
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGHUP)
-        done.append("whole")
-    assert done == ["whole"]
+        completed.append("block")
+    assert completed == ["block"]
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
-    """A shell starts its jobs in the background like that, so that the terminal's interrupt passes
-    them by."""
+    """A shell ignores SIGINT in background jobs, so that Ctrl-C in the terminal spares them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with uninterrupted():
         signal.raise_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""The interval log and the percentile text, as the readers of HdrHistogram take them."""
+"""The interval log and the percentile text can be read by other HdrHistogram tools."""
 
 from __future__ import annotations
 
@@ -43,40 +43,40 @@ def interval(second: int, values: list[int]) -> Interval:
     )
 
 
-def invented_load() -> LoadReport:
-    """Three seconds, of which the second had no correct response."""
-    everything = Histogram.from_values([value for values in INTERVALS for value in values])
+def three_second_load() -> LoadReport:
+    """Three seconds; the second one has no correct response."""
+    all_values = Histogram.from_values([value for values in INTERVALS for value in values])
     return canned_load(
         clock=ClockReading(
             monotonic_ns=50 * NS_PER_S, realtime_ns=1_700_000_000 * NS_PER_S, drift_ns=0
         ),
         intervals=tuple(interval(second, values) for second, values in enumerate(INTERVALS)),
         response_time_ns=distribution(
-            count=everything.count,
-            mean=everything.mean,
-            max=everything.max,
-            hdr_v2=base64.b64encode(everything.to_hdr_v2()).decode(),
+            count=all_values.count,
+            mean=all_values.mean,
+            max=all_values.max,
+            hdr_v2=base64.b64encode(all_values.to_hdr_v2()).decode(),
         ),
     )
 
 
-def written(folder: Path, text_lines: list[str]) -> str:
+def write_log(folder: Path, text_lines: list[str]) -> str:
     path = folder / "latency.hlog"
     path.write_text("".join(f"{line}\n" for line in text_lines))
     return str(path)
 
 
 def read_all(path: str) -> list[HdrHistogram]:
-    reader, found = HistogramLogReader(path, HdrHistogram(1, 3_600 * NS_PER_S, 3)), []
+    reader, histograms = HistogramLogReader(path, HdrHistogram(1, 3_600 * NS_PER_S, 3)), []
     while (interval := reader.get_next_interval_histogram()) is not None:
-        found.append(interval)
-    reader.input_file.close()  # it has no method of its own for that
-    return found
+        histograms.append(interval)
+    reader.input_file.close()  # the reader has no close method
+    return histograms
 
 
-def test_another_reader_finds_the_intervals_with_their_counts_and_maxima(tmp_path: Path) -> None:
-    load = invented_load()
-    intervals = read_all(written(tmp_path, [*header(load), *lines(TAG, load)]))
+def test_another_reader_reads_counts_and_maxima_of_the_intervals(tmp_path: Path) -> None:
+    load = three_second_load()
+    intervals = read_all(write_log(tmp_path, [*header(load), *lines(TAG, load)]))
     assert [interval.get_total_count() for interval in intervals] == [3, 2]
     assert [interval.get_max_value() for interval in intervals] == pytest.approx(
         [3_000_000, 80_000_000], rel=0.001
@@ -84,16 +84,16 @@ def test_another_reader_finds_the_intervals_with_their_counts_and_maxima(tmp_pat
     assert [interval.get_tag() for interval in intervals] == [TAG, TAG]
 
 
-def test_another_reader_finds_the_time_of_each_interval(tmp_path: Path) -> None:
-    load = invented_load()
-    first, last = read_all(written(tmp_path, [*header(load), *lines(TAG, load)]))
+def test_another_reader_reads_the_time_of_each_interval(tmp_path: Path) -> None:
+    load = three_second_load()
+    first, last = read_all(write_log(tmp_path, [*header(load), *lines(TAG, load)]))
     assert first.get_start_time_stamp() == 1_700_000_000_000
     assert last.get_start_time_stamp() == 1_700_000_002_000
     assert last.get_end_time_stamp() == 1_700_000_003_000
 
 
 def test_a_payload_decodes_to_the_values_of_its_interval() -> None:
-    payload = lines(TAG, invented_load())[0].rpartition(",")[2]
+    payload = lines(TAG, three_second_load())[0].rpartition(",")[2]
     decoded = HdrHistogram.decode(payload.encode())
     assert decoded.get_total_count() == 3
     assert decoded.get_count_at_value(2_000_000) == 1
@@ -101,37 +101,39 @@ def test_a_payload_decodes_to_the_values_of_its_interval() -> None:
 
 
 def test_a_line_has_a_tag_seconds_a_maximum_in_milliseconds_and_a_histogram() -> None:
-    tag, start, length, largest, payload = lines(TAG, invented_load())[1].split(",")
+    tag, start, length, largest, payload = lines(TAG, three_second_load())[1].split(",")
     assert (tag, start, length, largest) == (f"Tag={TAG}", "1700000002.000", "1.000", "80.000")
     assert payload.startswith("HISTFAAA")
 
 
-def test_the_intervals_add_up_to_the_whole(tmp_path: Path) -> None:
-    load = invented_load()
+def test_the_intervals_add_up_to_the_whole_load(tmp_path: Path) -> None:
+    load = three_second_load()
     total = HdrHistogram(1, 3_600 * NS_PER_S, 3)
-    for interval in read_all(written(tmp_path, [*header(load), *lines(TAG, load)])):
+    for interval in read_all(write_log(tmp_path, [*header(load), *lines(TAG, load)])):
         total.add(interval)
-    whole = histogram_of(load.response_time_ns)
-    assert whole is not None
-    assert total.get_total_count() == whole.count == 5
+    expected = histogram_of(load.response_time_ns)
+    assert expected is not None
+    assert total.get_total_count() == expected.count == 5
 
 
-def test_the_percentile_text_rises_to_the_maximum_and_to_one() -> None:
-    text = percentile_text(TAG, invented_load())
+def test_the_percentile_text_ends_with_the_maximum_and_a_share_of_one() -> None:
+    text = percentile_text(TAG, three_second_load())
     assert text.startswith(f"#[{TAG}]\n")
+
     rows = [
         line.split()
         for line in text.splitlines()
         if line and line.split()[0].replace(".", "").isdigit()
     ]
     values, shares = [float(row[0]) for row in rows], [float(row[1]) for row in rows]
+
     assert values == sorted(values) and shares == sorted(shares)
     assert values[-1] == pytest.approx(80, rel=0.001)
     assert rows[-1][1:] == ["1.000000000000", "5", "inf"]
     assert "Total count =            5" in text
 
 
-def test_without_a_correct_response_there_is_nothing_to_write() -> None:
-    load = msgspec.structs.replace(invented_load(), intervals=(), response_time_ns=None)
+def test_without_a_correct_response_nothing_is_written() -> None:
+    load = msgspec.structs.replace(three_second_load(), intervals=(), response_time_ns=None)
     assert lines(TAG, load) == []
     assert percentile_text(TAG, load) == ""

@@ -1,4 +1,4 @@
-"""What lifting a limit changed, from invented pairs of runs."""
+"""The effect of lifting a limit, from simulated pairs of runs."""
 
 from __future__ import annotations
 
@@ -49,9 +49,11 @@ def run(upper_ms: float | None, *, throttled: bool = False, scheduled: int = 200
 
 
 def attribution(*, throttled: bool) -> AttributionResult:
-    """Every request overlapped throttling, or none did."""
-    every = ShareInterval(value=1.0, low=None, high=None)
-    exposure = ExposureResult(event="throttled", slowest=every, all=every, risk_ratio=None)
+    """All requests overlapped with throttling, or none."""
+    all_requests = ShareInterval(value=1.0, low=None, high=None)
+    exposure = ExposureResult(
+        event="throttled", slowest=all_requests, all=all_requests, risk_ratio=None
+    )
     fingerprint = FingerprintResult(
         name="throttling", sentence="", rule="", source="", value=1.0, limit=0.01
     )
@@ -71,7 +73,7 @@ def pairs(*changes: tuple[float | None, float | None]) -> list[Pair]:
     return [Pair("limited", run(before, throttled=True), run(after)) for before, after in changes]
 
 
-def test_the_factor_is_a_geometric_mean_with_bounds_by_student() -> None:
+def test_the_factor_is_a_geometric_mean_with_bounds_from_students_t() -> None:
     effect = effect_of(pairs((100, 40), (100, 50), (100, 40), (100, 50)))
     assert effect is not None and effect.low is not None and effect.high is not None
     assert effect.quantile == 0.99
@@ -85,7 +87,7 @@ def test_the_factor_is_a_geometric_mean_with_bounds_by_student() -> None:
     assert t_quantile(0.975, 3) == pytest.approx(3.18245, abs=1e-5)
 
 
-def test_three_pairs_have_no_bounds_and_an_endless_quantile_is_no_pair() -> None:
+def test_three_pairs_have_no_bounds_and_an_infinite_quantile_is_not_counted() -> None:
     effect = effect_of(pairs((100, 40), (100, 50), (100, 40), (None, 40)))
     assert effect is not None and (effect.low, effect.high, effect.pairs) == (None, None, 3)
     assert "too few for a confidence interval" in sentences(pairs((100, 40)), effect)[0]
@@ -96,95 +98,99 @@ def test_three_pairs_have_no_bounds_and_an_endless_quantile_is_no_pair() -> None
 
 
 @pytest.mark.parametrize(("scheduled", "quantile"), [(1000, 0.99), (999, 0.9), (20, 0.5), (8, 0.5)])
-def test_the_quantile_is_the_highest_that_has_requests_enough(
-    scheduled: int, quantile: float
-) -> None:
+def test_the_quantile_is_the_highest_with_enough_requests(scheduled: int, quantile: float) -> None:
     effect = effect_of([Pair("lifted", run(9, scheduled=scheduled), run(3, scheduled=scheduled))])
     assert effect is not None and effect.quantile == quantile
 
 
 @pytest.mark.parametrize("half", ["limited", "lifted"])
-def test_a_pair_with_an_invalid_run_is_left_out(half: Half) -> None:
-    spoiled = pairs((100, 1))[0]
-    invalid = msgspec.structs.replace(
-        getattr(spoiled, half), verdict=verdict("invalid", "client"), outcomes=outcomes(10)
+def test_a_pair_with_an_invalid_run_is_excluded(half: Half) -> None:
+    invalid_pair = pairs((100, 1))[0]
+    invalid_run = msgspec.structs.replace(
+        getattr(invalid_pair, half), verdict=verdict("invalid", "client"), outcomes=outcomes(10)
     )
-    spoiled = replace(spoiled, **{half: invalid})
-    made = [spoiled, *pairs((100, 50))]
-    effect = effect_of(made)
+    invalid_pair = replace(invalid_pair, **{half: invalid_run})
+    measured = [invalid_pair, *pairs((100, 50))]
+    effect = effect_of(measured)
+
     assert effect is not None and (effect.pairs, effect.quantile, effect.factor) == (
         1,
         0.99,
         pytest.approx(0.5),
     )
-    assert "occurred in 1 of 1 runs with the CPU limit" in sentences(made, effect)[1]
-    assert effect_of([spoiled] * 6) is None
-    assert sentences([spoiled] * 6, None) == [
+    assert "occurred in 1 of 1 runs with the CPU limit" in sentences(measured, effect)[1]
+    assert effect_of([invalid_pair] * 6) is None
+    assert sentences([invalid_pair] * 6, None) == [
         "The effect of lifting the CPU limit is unknown: in no pair of runs are both quantiles "
         "valid and finite."
     ]
 
 
-def test_the_words_of_an_intervention() -> None:
-    made = pairs(*[(100, 40), (100, 42)] * 3)
-    lifted, gone = sentences(made, effect_of(made))
+def test_an_intervention_is_described_in_sentences() -> None:
+    measured = pairs(*[(100, 40), (100, 42)] * 3)
+    lifted, throttling = sentences(measured, effect_of(measured))
     assert (
         lifted
         == "Lifting the CPU limit changed p99 by a factor of 0.41 [0.40, 0.42] in 6 pairs of runs."
     )
-    assert gone == (
+    assert throttling == (
         "Throttling occurred in 6 of 6 runs with the CPU limit (overlapping all requests) and "
         "disappeared without it."
     )
-    made[0].lifted = run(40, throttled=True)
-    assert len(sentences(made, effect_of(made))) == 1
+
+    measured[0].lifted = run(40, throttled=True)
+    assert len(sentences(measured, effect_of(measured))) == 1
 
 
-def test_either_half_comes_first_as_often_in_an_order_that_a_seed_reproduces() -> None:
+def test_the_order_of_the_halves_is_balanced_and_reproducible() -> None:
     orders = first_halves(6, 7)
     assert sorted(orders) == ["lifted"] * 3 + ["limited"] * 3
     assert orders == first_halves(6, 7)
     assert len({tuple(first_halves(6, seed)) for seed in range(20)}) > 3
 
 
-def test_pairs_share_their_arrivals_and_interleave_the_cells() -> None:
-    made: list[tuple[Cell, Half]] = []
+def test_pairs_share_their_arrivals_and_cells_are_interleaved() -> None:
+    measured: list[tuple[Cell, Half]] = []
 
     def record(cell: Cell, half: Half) -> CellResult:
-        made.append((cell, half))
+        measured.append((cell, half))
         return run(1)
 
     cells = expand(EXPERIMENT, ("waitress",))
     trials, is_complete = intervene(cells, EXPERIMENT, record)
     assert is_complete and pairs_of(EXPERIMENT) == 6
     assert [(trial.pairs, trial.valid_pairs) for trial in trials] == [(6, 6)] * 2
-    assert len({cell.id for cell, _ in made}) == len(made) == 24
-    couples = [made[index : index + 2] for index in range(0, 24, 2)]
+    assert len({cell.id for cell, _ in measured}) == len(measured) == 24
+
+    run_pairs = [measured[index : index + 2] for index in range(0, 24, 2)]
     assert all(
         one[0].seed == two[0].seed and {one[1], two[1]} == {"limited", "lifted"}
-        for one, two in couples
+        for one, two in run_pairs
     )
-    assert len({one[0].seed for one, _ in couples}) == 12
-    levels = [one[0].level for one, _ in couples]
+    assert len({one[0].seed for one, _ in run_pairs}) == 12
+
+    levels = [one[0].level for one, _ in run_pairs]
     assert levels == [cell.level for cell in cells] * 6
+
     further = further_runs(cells, replace(EXPERIMENT, intervene="cpu"))
     assert sorted(cell.level.text for cell in further) == sorted(
-        cell.level.text for cell, _ in made
+        cell.level.text for cell, _ in measured
     )
     assert further_runs(cells, EXPERIMENT) == []
 
 
-def test_an_interrupt_keeps_the_pairs_that_are_whole() -> None:
-    left = iter([run(2), run(1), run(2)])
+def test_an_interrupt_keeps_the_complete_pairs() -> None:
+    results = iter([run(2), run(1), run(2)])
 
     def until_interrupted(cell: Cell, half: Half) -> CellResult:
-        if (made := next(left, None)) is None:
+        if (result := next(results, None)) is None:
             raise KeyboardInterrupt
-        return made
+        return result
 
     trials, is_complete = intervene(
         expand(EXPERIMENT, ("waitress",))[:1], EXPERIMENT, until_interrupted
     )
+
     assert not is_complete
     assert (trials[0].pairs, len(trials[0].with_limit), trials[0].valid_pairs) == (2, 1, 1)
     assert Trial("waitress", 1.0, None).result().factor is None
@@ -198,5 +204,5 @@ def test_whole_cores_have_no_limit_to_lift() -> None:
             require_liftable(limits, two)
 
 
-def test_as_many_pairs_as_runs() -> None:
+def test_there_are_as_many_pairs_as_runs() -> None:
     assert pairs_of(replace(EXPERIMENT, runs=3)) == 3
