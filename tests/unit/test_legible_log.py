@@ -1,4 +1,4 @@
-"""The log of a server in a run directory: legible and short, whatever the server wrote."""
+"""The log of a server in a run directory is readable and short, whatever the server wrote."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from wsgiload.foreign_text.legible_log import legible_log, make_legible
 
 
-def test_control_characters_and_foreign_bytes_are_escaped(tmp_path: Path) -> None:
+def test_control_characters_and_invalid_bytes_are_escaped(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_bytes(b"\x1b]0;owned\x07\r\n" + "\u202egnp Grüße\n".encode() + b"\xff\n")
     make_legible(log)
     assert log.read_text() == "\\x1b]0;owned\\x07\n\\u202egnp Grüße\n\\xff\n"
 
 
-def test_a_plain_log_is_not_touched(tmp_path: Path) -> None:
+def test_a_plain_log_is_not_rewritten(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("two\nlines\n")
     before = log.stat().st_ino
@@ -33,7 +33,7 @@ def test_a_long_log_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
     assert "… 4909 bytes left out …" in text and len(text) < 200
 
 
-def test_a_line_is_left_out_where_the_cut_goes_through_it(tmp_path: Path) -> None:
+def test_truncation_removes_whole_lines(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("token=abcdefghij\n" * 100)
     make_legible(log, max_bytes=100)
@@ -41,7 +41,7 @@ def test_a_line_is_left_out_where_the_cut_goes_through_it(tmp_path: Path) -> Non
     assert (first, last) == ("token=abcdefghij",) * 2 and "left out" in gap
 
 
-def test_it_is_made_legible_also_after_an_error(tmp_path: Path) -> None:
+def test_a_log_is_made_legible_even_after_an_error(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     with pytest.raises(KeyboardInterrupt), legible_log(log):
         log.write_bytes(b"\x1b")

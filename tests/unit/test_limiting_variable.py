@@ -1,4 +1,5 @@
-"""A variable is the bottleneck where one value waits and another one does not."""
+"""An environment variable is the bottleneck if the server waits with one value and is faster with
+another."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from wsgiload.report.answer import answer_of
 from .filled import filled_summary, rates, reason, verdict
 from .invented_cells import cell
 
-WAITS = verdict("warn", None, reason("idle-server", "warn", "uses only 9 % of its CPU limit"))
+IDLE = verdict("warn", None, reason("idle-server", "warn", "uses only 9 % of its CPU limit"))
 FASTER = {"environment": {"POOL": "8", "DEBUG": "0"}, "goodput": 60.0}
 
 
 def settings(environment: dict[str, str], **changes: Any) -> ServerSettings:
-    plain: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "command": ("gunicorn", "shop.wsgi"),
         "user_command": "gunicorn shop.wsgi --bind {address}",
         "workers": 1,
@@ -29,25 +30,25 @@ def settings(environment: dict[str, str], **changes: Any) -> ServerSettings:
         "environment": environment,
         "versions": Versions(server=None, python=None, packages={}),
     }
-    return ServerSettings(**plain | changes)
+    return ServerSettings(**defaults | changes)
 
 
 def slow(**changes: Any) -> CellResult:
-    plain: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "rate": 60.0,
         "rate_result": rates(31.0, offered_per_s=60.0),
         "settings": settings({"POOL": "1", "DEBUG": "0"}),
-        "verdict": WAITS,
+        "verdict": IDLE,
     }
-    return cell("pool-1", **plain | changes)
+    return cell("pool-1", **defaults | changes)
 
 
 def other(goodput: float, environment: dict[str, str], **changes: Any) -> CellResult:
-    of = {"rate_result": rates(goodput, offered_per_s=60.0), "rate": changes.pop("rate", 60.0)}
-    return cell("pool-8", **of, settings=settings(environment, **changes))
+    fields = {"rate_result": rates(goodput, offered_per_s=60.0), "rate": changes.pop("rate", 60.0)}
+    return cell("pool-8", **fields, settings=settings(environment, **changes))
 
 
-def test_the_only_difference_between_a_waiting_server_and_a_faster_one_is_the_bottleneck() -> None:
+def test_the_only_difference_between_an_idle_server_and_a_faster_one_is_the_bottleneck() -> None:
     cells = [slow(), other(**FASTER)]
     (alarm,) = limiting_variables(cells)
     assert alarm.message == (
@@ -56,12 +57,13 @@ def test_the_only_difference_between_a_waiting_server_and_a_faster_one_is_the_bo
     )
     assert alarm.fix == "use the value of pool-8 for POOL"
     assert [one.check for one in alarms_over_cells(cells)] == ["limiting-variable"]
+
     summary = filled_summary({"servers": ("pool-1", "pool-8"), "rates": (60.0,)}, cells)
-    cautions = answer_of(summary).warnings
-    assert sum(alarm.message == line for line in cautions) == 1
+    warnings = answer_of(summary).warnings
+    assert sum(alarm.message == line for line in warnings) == 1
 
 
-def test_several_runs_count_by_their_mean_and_each_server_is_named_once() -> None:
+def test_runs_are_averaged_and_each_server_is_named_once() -> None:
     cells = [
         *(slow(run=run) for run in (1, 2)),
         *(other(**FASTER) for _ in (1, 2)),
@@ -93,16 +95,16 @@ def test_several_runs_count_by_their_mean_and_each_server_is_named_once() -> Non
         "another rate",
         "another size",
         "another command",
-        "it does not wait",
+        "not idle",
         "invalid",
-        "of the catalogue",
+        "catalogue server",
         "alone",
     ],
 )
-def test_anything_else_proves_nothing(cells: list[CellResult]) -> None:
+def test_other_differences_raise_no_alarm(cells: list[CellResult]) -> None:
     assert list(limiting_variables(cells)) == []
 
 
-def test_a_variable_that_only_one_of_them_sets_is_named_too() -> None:
+def test_a_variable_that_only_one_server_sets_is_named() -> None:
     (alarm,) = limiting_variables([slow(), other(60.0, {"POOL": "1"})])
     assert "with 0, it responds to 31 of 60 requests/s; pool-8 with no value" in alarm.message

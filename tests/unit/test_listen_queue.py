@@ -1,4 +1,4 @@
-"""What the kernel says about listening sockets, on real sockets and on recorded tables."""
+"""What the kernel reports about listening sockets, with real sockets and recorded tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wsgiload.sampling.listen_queue import (
     rejected_connections,
 )
 
-HEADING = (
+TCP_HEADER = (
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  "
     "timeout inode"
 )
@@ -37,12 +37,12 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def test_counts_connections_that_wait_to_be_accepted() -> None:
+def test_connections_waiting_to_be_accepted_are_counted() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=8) as server, ExitStack() as clients:
         port = server.getsockname()[1]
         queue = read_listen_queue(port)
         if queue is None:
-            pytest.skip("this kernel does not answer sock_diag")
+            pytest.skip("this kernel does not support sock_diag")
         assert (queue.queue, queue.backlog, queue.drops) == (0, 8, 0)
         for _ in range(3):
             clients.enter_context(socket.create_connection(("127.0.0.1", port)))
@@ -50,7 +50,7 @@ def test_counts_connections_that_wait_to_be_accepted() -> None:
         assert queue is not None and queue.queue == 3
 
 
-def test_sums_sockets_that_share_a_port() -> None:
+def test_sockets_that_share_a_port_are_summed() -> None:
     with ExitStack() as servers:
         first = servers.enter_context(
             socket.create_server(("127.0.0.1", 0), backlog=4, reuse_port=True)
@@ -61,42 +61,45 @@ def test_sums_sockets_that_share_a_port() -> None:
         assert queue is None or queue.backlog == 9
 
 
-def test_nothing_listens() -> None:
+def test_a_port_without_a_listener_has_no_queue_and_no_owner() -> None:
     port = free_port()
     assert read_listen_queue(port) is None
     assert listener_pids(port) == set()
 
 
-def test_the_owner_of_a_listening_socket_is_known() -> None:
+def test_the_owner_of_a_listening_socket_is_found() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert listener_pids(server.getsockname()[1]) == {os.getpid()}
 
 
-def test_owners_from_recorded_tables(tmp_path: Path) -> None:
+def test_owners_are_found_in_recorded_tables(tmp_path: Path) -> None:
     net = tmp_path / "proc/net"
     net.mkdir(parents=True)
     established, listening = tcp_line(8000, "01", 11), tcp_line(8000, "0A", 12)
     (net / "tcp").write_text(
-        "\n".join([HEADING, established, listening, tcp_line(8001, "0A", 13)]) + "\n"
+        "\n".join([TCP_HEADER, established, listening, tcp_line(8001, "0A", 13)]) + "\n"
     )
-    (net / "tcp6").write_text(f"{HEADING}\n{tcp_line(8000, '0A', 14, '0' * 32)}\n")
+    (net / "tcp6").write_text(f"{TCP_HEADER}\n{tcp_line(8000, '0A', 14, '0' * 32)}\n")
     for pid, inode in ((5, 12), (6, 14), (7, 11), (8, 12)):
-        descriptors = tmp_path / f"proc/{pid}/fd"
-        descriptors.mkdir(parents=True)
-        (descriptors / "3").symlink_to(f"socket:[{inode}]")
+        fd_directory = tmp_path / f"proc/{pid}/fd"
+        fd_directory.mkdir(parents=True)
+        (fd_directory / "3").symlink_to(f"socket:[{inode}]")
+
     assert listener_pids(8000, tmp_path) == {5, 6, 8}
-    assert listener_pids(8001, tmp_path) is None  # someone listens, but nobody who can be seen
+    assert (
+        listener_pids(8001, tmp_path) is None
+    )  # a process listens, but not one whose descriptors can be read
     assert listener_pids(8002, tmp_path) == set()
 
 
-def test_without_tables_nothing_is_known(tmp_path: Path) -> None:
+def test_without_tables_the_owners_are_unknown(tmp_path: Path) -> None:
     assert listener_pids(8000, tmp_path) is None
 
 
 @pytest.mark.parametrize(
     ("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
 )
-def test_one_socket_is_asked_for_itself_again_and_again(
+def test_a_single_socket_is_polled_by_its_own_query(
     family: socket.AddressFamily, address: str
 ) -> None:
     with socket.create_server((address, 0), family=family, backlog=4) as server:
@@ -106,12 +109,18 @@ def test_one_socket_is_asked_for_itself_again_and_again(
         sampler = FileSampler([], queries, 2_000_000)
         with socket.create_connection((address, port)):
             time.sleep(0.02)
-            looks = sampler.stop()
-        last = parse_replies(looks[-1][4], port)
-    assert last is not None and (last.queue, last.backlog, last.drops, last.sockets) == (1, 4, 0, 1)
+            samples = sampler.stop()
+        queue = parse_replies(samples[-1][4], port)
+
+    assert queue is not None and (queue.queue, queue.backlog, queue.drops, queue.sockets) == (
+        1,
+        4,
+        0,
+        1,
+    )
 
 
-def test_several_sockets_of_one_port_are_all_asked_for() -> None:
+def test_several_sockets_of_a_port_are_polled_by_one_query() -> None:
     with (
         socket.create_server(("127.0.0.1", 0), reuse_port=True) as one,
         socket.create_server(("127.0.0.1", one.getsockname()[1]), reuse_port=True),
@@ -125,7 +134,7 @@ def test_several_sockets_of_one_port_are_all_asked_for() -> None:
     ("socket_drops", "kernel_drops", "expected"),
     [(1_465, 0, 0), (3, 9, 3), (9, 3, 3), (3, None, 3), (None, 3, None)],
 )
-def test_a_socket_turned_away_no_more_than_the_kernel_knows_of(
+def test_rejected_connections_are_at_most_those_counted_by_the_kernel(
     socket_drops: int | None, kernel_drops: int | None, expected: int | None
 ) -> None:
     assert rejected_connections(socket_drops, kernel_drops) == expected

@@ -1,4 +1,4 @@
-"""The server of the live page: its readers and responses."""
+"""The server of the live page: its readers and its responses."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Reader:
         self._connection.close()
 
 
-def asked(page: LivePage, path: str = "/", host: str | None = None) -> tuple[int, str, Any]:
+def get(page: LivePage, path: str = "/", host: str | None = None) -> tuple[int, str, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=30)
     connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{page.port}"})
     response = connection.getresponse()
@@ -78,16 +78,18 @@ def asked(page: LivePage, path: str = "/", host: str | None = None) -> tuple[int
     return response.status, text, response.headers
 
 
-def soon(holds: Any) -> bool:
+def becomes_true(condition: Any) -> bool:
+    """Waits until the condition holds, for 30 s at most."""
     end_s = time.monotonic() + 30
-    while not holds() and time.monotonic() < end_s:
+    while not condition() and time.monotonic() < end_s:
         time.sleep(0.02)
-    return bool(holds())
+    return bool(condition())
 
 
 def test_the_page_may_connect_only_to_its_server(page: LivePage) -> None:
-    status, text, headers = asked(page)
+    status, text, headers = get(page)
     assert status == 200
+
     (policy,) = [line for line in text.splitlines() if "Content-Security-Policy" in line]
     assert "default-src &#39;none&#39;" in policy
     assert "connect-src &#39;self&#39;" in policy and policy.count("-src") == 5
@@ -99,17 +101,17 @@ def test_the_page_may_connect_only_to_its_server(page: LivePage) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/events", "/report"])
 def test_other_host_names_are_refused(page: LivePage, path: str) -> None:
-    assert asked(page, path, "attacker.example")[0] == 403
-    assert asked(page, path, f"attacker.example:{page.port}")[0] == 403
-    assert asked(page, host=f"localhost:{page.port}")[0] == 200
+    assert get(page, path, "attacker.example")[0] == 403
+    assert get(page, path, f"attacker.example:{page.port}")[0] == 403
+    assert get(page, host=f"localhost:{page.port}")[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/report", "/../../etc/passwd", "//etc/passwd", "/events/x"])
 def test_other_paths_are_not_found(page: LivePage, path: str) -> None:
-    assert asked(page, path)[0] == 404
+    assert get(page, path)[0] == 404
 
 
-def test_only_the_loopback_address_is_served(page: LivePage) -> None:
+def test_only_the_loopback_address_accepts_connections(page: LivePage) -> None:
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", page.port), 5)
 
@@ -118,12 +120,16 @@ def test_a_reader_gets_earlier_and_later_lines(page: LivePage) -> None:
     page.print_line("first")
     page.show(FRAME)
     reader = Reader(page)
+
     assert reader.next() == ("line", "first")
+
     name, data = reader.next()
     assert name == "frame" and data["rows"] == [["now", "a@100#1: measuring"]]
-    assert data["achieved_per_s"] is None, "not known is not 0"
+    assert data["achieved_per_s"] is None, "an unknown value is not 0"
+
     page.print_line("second")
     assert reader.next() == ("line", "second")
+
     reader.leave()
 
 
@@ -139,12 +145,14 @@ def test_the_number_of_readers_is_limited(page: LivePage, monkeypatch: pytest.Mo
     monkeypatch.setattr(_live_page, "SILENCE_S", 0.05)
     readers = [Reader(page) for _ in range(MAX_READERS)]
     assert {reader.status for reader in readers} == {200}
-    assert soon(lambda: len(page.threads) == 1 + MAX_READERS)
-    assert asked(page)[0] == 503
+    assert becomes_true(lambda: len(page.threads) == 1 + MAX_READERS)
+    assert get(page)[0] == 503
 
     readers[0].leave()
-    assert soon(lambda: len(page.threads) == MAX_READERS), "it is noticed though nothing is new"
-    assert asked(page)[0] == 200
+    assert becomes_true(lambda: len(page.threads) == MAX_READERS), (
+        "a closed connection is noticed without new events"
+    )
+    assert get(page)[0] == 200
     for reader in readers[1:]:
         reader.leave()
 
@@ -155,20 +163,20 @@ def test_the_page_becomes_the_report_for_all_readers(page: LivePage, tmp_path: P
     page.print_line("started")
     readers = [Reader(page), Reader(page)]
     assert [reader.next()[1] for reader in readers] == ["started"] * 2
-    ending = threading.Thread(target=page.end, args=(report,))
-    ending.start()
+    thread = threading.Thread(target=page.end, args=(report,))
+    thread.start()
 
     assert [reader.next() for reader in readers] == [("report", None)] * 2
-    assert asked(page, "/report")[1] == "<h1>the report</h1>"
-    assert ending.is_alive(), "the second reader has not got it yet"
-    asked(page, "/report")
-    ending.join(4)
-    assert not ending.is_alive()
+    assert get(page, "/report")[1] == "<h1>the report</h1>"
+    assert thread.is_alive(), "the second reader has not loaded the report yet"
+    get(page, "/report")
+    thread.join(4)
+    assert not thread.is_alive()
 
 
 def test_without_a_report_the_page_shows_the_result_as_text(page: LivePage) -> None:
     reader = Reader(page)
-    assert soon(lambda: page.has_readers)
+    assert becomes_true(lambda: page.has_readers)
     page.end(None, f"p99 {HOSTILE}")
     name, text = reader.next()
     assert name == "ended" and text.startswith("p99 </script>") and "\x1b" not in text
@@ -176,9 +184,9 @@ def test_without_a_report_the_page_shows_the_result_as_text(page: LivePage) -> N
 
 
 def test_without_readers_the_end_does_not_wait(page: LivePage, tmp_path: Path) -> None:
-    began_s = time.monotonic()
+    start_s = time.monotonic()
     page.end(tmp_path / "report.html")
-    assert time.monotonic() - began_s < 1
+    assert time.monotonic() - start_s < 1
 
 
 def test_only_the_last_lines_are_kept(page: LivePage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +200,7 @@ def test_only_the_last_lines_are_kept(page: LivePage, monkeypatch: pytest.Monkey
     reader.leave()
 
 
-def test_a_view_draws_only_for_the_page_and_prints_plain_lines(
+def test_without_a_terminal_a_view_draws_for_the_page_and_prints_plain_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     other = LivePage(0, "sweep")
@@ -212,4 +220,5 @@ def test_a_view_draws_only_for_the_page_and_prints_plain_lines(
     finally:
         view.stop()
         other.close()
+
     assert capsys.readouterr().err == "one line\n"

@@ -32,24 +32,26 @@ MS = 1_000_000
 
 
 def attempt(number: int, disturbed_s: float | None, p99_ms: int = 1, **parts: object) -> Attempt:
-    known = replace(times(p99_ms * MS), quantiles={"0.99": p99_ms * MS})
-    report = replace(healthy_report(), response_time_ns=known, **parts)
+    response_times = replace(times(p99_ms * MS), quantiles={"0.99": p99_ms * MS})
+    report = replace(healthy_report(), response_time_ns=response_times, **parts)
     host = None if disturbed_s is None else HostSeconds(disturbed_s, {})
     return attempt_of(report, number, host)
 
 
-def of_host(check: str) -> dict[str, object]:
+def invalid_by_host(check: str) -> dict[str, object]:
     return {"verdict": verdict("invalid", "host", reason(check, "invalid", "m", 2))}
 
 
 def test_only_disturbances_by_the_host_cause_a_rerun() -> None:
     assert not needs_repeat([attempt(1, 0.0, p99_ms=900)])
-    assert not needs_repeat([attempt(1, None)]), "nothing is known of the host"
+    assert not needs_repeat([attempt(1, None)]), "the state of the host is unknown"
     assert not needs_repeat([attempt(1, SECONDS / 100)])
     assert needs_repeat([attempt(1, 1.0)])
-    assert needs_repeat([attempt(1, 0.0, **of_host("steal"))])
+    assert needs_repeat([attempt(1, 0.0, **invalid_by_host("steal"))])
+
     stalled = verdict("warn", "host", reason("client-stalls"))
     assert needs_repeat([attempt(1, 0.0, verdict=stalled)])
+
     overloaded = verdict("invalid", "server", reason("backlog", "invalid", "m", 2))
     assert not needs_repeat([attempt(1, 0.0, verdict=overloaded)])
 
@@ -80,8 +82,8 @@ def test_an_interrupted_attempt_is_reported_only_if_it_is_the_only_one() -> None
 
 
 def test_the_first_screen_names_the_reported_attempt_and_the_reason() -> None:
-    calm = reported([attempt(1, 3.0), attempt(2, 0.0)]).report
-    [line] = [text for text in load_screen(calm).cautions if "attempt" in text]
+    second_reported = reported([attempt(1, 3.0), attempt(2, 0.0)]).report
+    [line] = [text for text in load_screen(second_reported).cautions if "attempt" in text]
     assert line == (
         "attempt 2 of 2 is reported, because it was the least disturbed (attempt 1: other "
         "processes or the hypervisor disturbed 3 of 10 s)"
@@ -106,18 +108,18 @@ class Loads:
 
     def __init__(self, *disturbed: float | Exception | KeyboardInterrupt) -> None:
         self.disturbed = disturbed
-        self.made = 0
+        self.calls = 0
 
     def __call__(self, number: int) -> tuple[Attempt | None, bool]:
-        self.made += 1
-        assert number == self.made
+        self.calls += 1
+        assert number == self.calls
         seconds = self.disturbed[number - 1]
         if isinstance(seconds, BaseException):
             raise seconds
         return attempt(number, seconds), False
 
 
-def made(reruns: int, loads: Loads) -> Attempts:
+def run_attempts(reruns: int, loads: Loads) -> Attempts:
     with ExitStack() as until_written:
         attempts = Attempts(reruns, LiveView(quiet=True), until_written)
         attempts.make(loads)
@@ -144,23 +146,23 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_disturbed_load_is_repeated_up_to_the_maximum(
     waits: list[int], reruns: int, disturbed: tuple[float, ...], count: int
 ) -> None:
-    attempts = made(reruns, Loads(*disturbed))
+    attempts = run_attempts(reruns, Loads(*disturbed))
     assert len(attempts.made) == count
     assert not attempts.is_interrupted
     assert waits == [10 * NS_PER_S] * (count - 1)
 
 
 def test_an_interrupt_during_a_rerun_keeps_the_earlier_attempts(waits: list[int]) -> None:
-    attempts = made(3, Loads(5.0, KeyboardInterrupt()))
+    attempts = run_attempts(3, Loads(5.0, KeyboardInterrupt()))
     assert len(attempts.made) == 1 and attempts.is_interrupted
     with pytest.raises(KeyboardInterrupt):
-        made(3, Loads(KeyboardInterrupt()))
+        run_attempts(3, Loads(KeyboardInterrupt()))
 
 
 def test_a_failed_rerun_keeps_the_earlier_attempts(
     waits: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    attempts = made(3, Loads(5.0, UsageError("no process 7", "start it")))
+    attempts = run_attempts(3, Loads(5.0, UsageError("no process 7", "start it")))
     assert len(attempts.made) == 1 and not attempts.is_interrupted
     assert "the load could not be repeated: no process 7; start it" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""The page of one load: its first screen, its charts with their tables, and what is left out."""
+"""The page of one load: its first screen, its charts with tables, and parts that it omits."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ def load_of(server: str = "waitress", rate: int = 2000) -> LoadReport:
 
 
 def data_of(source: str) -> PageData:
-    found = re.search(r'id="page-data">(.*?)</script>', source, flags=re.DOTALL)
-    assert found
-    return msgspec.json.decode(found[1], type=PageData)
+    match = re.search(r'id="page-data">(.*?)</script>', source, flags=re.DOTALL)
+    assert match
+    return msgspec.json.decode(match[1], type=PageData)
 
 
-def test_the_answer_is_p99_with_its_interval_and_the_share_of_correct_responses() -> None:
-    box = load_screen(load_of())
-    assert box.question == "How does http://127.0.0.1:8000/ respond at 2,000/s?"
+def test_the_result_is_p99_with_its_interval_and_the_share_of_correct_responses() -> None:
+    screen = load_screen(load_of())
+    assert screen.question == "How does http://127.0.0.1:8000/ respond at 2,000/s?"
     assert re.fullmatch(
         r"p99 is [\d.]+ ms \(95 % CI [\d.]+ ms to [\d.]+ ms\)\. 100 % of [\d,]+ requests got a "
         r"correct response \(goodput [\d,]+/s\)\.",
-        box.sentence,
+        screen.sentence,
     )
-    (rates, _), (times, rows) = box.tables
+
+    (rates, _), (times, rows) = screen.tables
     assert rates[:4] == ["offered", "sent", "achieved", "goodput"]
     assert times[0] == "time" and rows[0][0] == "response time"
-    assert f"**{box.question}**" in box.markdown
+    assert f"**{screen.question}**" in screen.markdown
 
 
 @pytest.mark.parametrize(
-    ("load", "says"),
+    ("load", "start"),
     [
         (load_of("uwsgi", 3000), "The measurement is invalid: client (send-lag), so its figures"),
         (load_of("wsgiref", 3000), "The server does not sustain this rate"),
@@ -61,13 +62,13 @@ def test_the_answer_is_p99_with_its_interval_and_the_share_of_correct_responses(
     ],
     ids=["invalid", "overloaded", "refused"],
 )
-def test_what_is_no_result_is_not_given_as_one(load: LoadReport, says: str) -> None:
+def test_a_load_without_a_usable_result_states_no_p99(load: LoadReport, start: str) -> None:
     sentence = load_screen(load).sentence
-    assert sentence.startswith(says)
+    assert sentence.startswith(start)
     assert "p99 is" not in sentence
 
 
-def test_the_findings_are_the_cautions_and_five_are_enough() -> None:
+def test_the_findings_are_warnings_of_which_at_most_five_are_shown() -> None:
     load = load_of("uwsgi", 3000)
     assert "the generator's own lateness moved p99" in load_screen(load).cautions[0]
     many = replace(load.verdict, reasons=load.verdict.reasons * 7)
@@ -80,13 +81,16 @@ def test_the_findings_are_the_cautions_and_five_are_enough() -> None:
 def test_the_page_has_its_parts_in_order_and_a_table_under_each_chart() -> None:
     source = load_page.render(load_of())
     parts = ["answer", "curves", "spectrum", "time-0", "validity", "errors", "plan", "raw"]
-    places = [source.index(f'id="{part}"') for part in parts]
-    assert places == sorted(places)
+    positions = [source.index(f'id="{part}"') for part in parts]
+
+    assert positions == sorted(positions)
+
     data = data_of(source)
     assert ([one.name for one in data.charts], [one.name for one in data.timelines]) == (
         ["spectrum"],
         ["time-0"],
     )
+
     figures = re.findall(r"<figure.*?</figure>", source, flags=re.DOTALL)
     assert len(figures) == 2
     assert all("<tbody>" in figure for figure in figures)
@@ -102,21 +106,23 @@ def test_samples_of_an_attached_server_are_drawn_over_time() -> None:
     assert set(timeline.uses.cores) == {0.5}
 
 
-def test_of_very_many_requests_the_slowest_are_shown() -> None:
+def test_only_the_slowest_of_many_requests_are_shown() -> None:
     targets = tuple(
         RequestCounts(
-            name=f"GET /{place}", scheduled=10, ok=10, failed=0, p50_ns=1, p99_ns=place, max_ns=9
+            name=f"GET /{index}", scheduled=10, ok=10, failed=0, p50_ns=1, p99_ns=index, max_ns=9
         )
-        for place in range(load_page.MAX_REQUESTS + 5)
+        for index in range(load_page.MAX_REQUESTS + 5)
     )
     source = load_page.render(replace(load_of(), targets=targets))
+
     assert f"{load_page.MAX_REQUESTS} of {len(targets)} requests" in source
     assert "GET /204<" in source and "GET /4<" not in source
+
     few = load_page.render(replace(load_of(), targets=targets[:2]))
     assert "GET /1<" in few and "those with the highest p99" not in few
 
 
-def test_the_report_is_inside_while_it_is_small() -> None:
+def test_a_small_report_is_embedded() -> None:
     assert 'download="load.json"' in load_page.render(load_of())
     load = load_of()
     assert load.response_time_ns is not None
@@ -125,7 +131,7 @@ def test_the_report_is_inside_while_it_is_small() -> None:
     assert 'download="load.json"' not in source and "--json FILE writes it" in source
 
 
-def test_text_from_a_url_stays_text() -> None:
+def test_text_from_a_url_is_escaped() -> None:
     load = load_of()
     url = "http://127.0.0.1/</script><img src=x>"
     source = load_page.render(replace(load, plan=replace(load.plan, url=url)))

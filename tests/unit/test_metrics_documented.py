@@ -1,4 +1,4 @@
-"""docs/metrics.md and the JSON Schemas are what the types of the documents say."""
+"""docs/metrics.md and the JSON Schemas match the types of the documents."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SCHEMAS = ROOT / "python" / "wsgiload" / "documents" / "schema"
 
 def section(title: str) -> str:
     parts = re.split(r"^##+ (.+)$", METRICS.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    found = dict(zip(parts[1::2], parts[2::2], strict=True))
-    return found[title]
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return sections[title]
 
 
 def documented(title: str) -> list[str]:
