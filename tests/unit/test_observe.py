@@ -1,5 +1,5 @@
-"""What somebody else's server used during a load: over the measurement, in the report, and in one
-line."""
+"""The resources that a user's server used during a load: in the measurement, in the report and in
+the output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NS_PER_S = 1_000_000_000
 
 
 class Container:
-    """Two cores' limit, one core used, stopped in every second period."""
+    """A limit of two cores, one core used, and throttling in every second period."""
 
     source = "cgroup-v2"
     name = "/docker/c1"
@@ -55,9 +55,11 @@ class Container:
 @pytest.fixture(scope="module")
 def load(tmp_path_factory: pytest.TempPathFactory) -> LoadReport:
     run_dir = write_run(tmp_path_factory.mktemp("runs") / "run")
-    found = read(LoadReport, run_dir / "load" / "waitress@3000#1.json")
-    phases = msgspec.structs.replace(found.plan.phases, warmup_ns=2 * NS_PER_S, measure_ns=NS_PER_S)
-    return msgspec.structs.replace(found, plan=msgspec.structs.replace(found.plan, phases=phases))
+    report = read(LoadReport, run_dir / "load" / "waitress@3000#1.json")
+    phases = msgspec.structs.replace(
+        report.plan.phases, warmup_ns=2 * NS_PER_S, measure_ns=NS_PER_S
+    )
+    return msgspec.structs.replace(report, plan=msgspec.structs.replace(report.plan, phases=phases))
 
 
 def samples_of(load: LoadReport) -> tuple[Sample, ...]:
@@ -80,44 +82,48 @@ def samples_of(load: LoadReport) -> tuple[Sample, ...]:
     )
 
 
-def test_what_was_used_counts_over_the_measurement_alone(load: LoadReport) -> None:
+def test_resource_use_covers_only_the_measurement(load: LoadReport) -> None:
     with observing(Container([]), "http://127.0.0.1:9/") as observation:
         pass
     observation.samples = samples_of(load)
     resources = observation.resources(load)
+
     assert (resources.source, resources.name, resources.effective_cpus) == (
         "cgroup-v2",
         "/docker/c1",
         2.0,
     )
+
     used = resources.used
     assert used.cpu_cores_mean == pytest.approx(1)
     assert used.throttled_period_ratio == pytest.approx(0.5)
-    assert used.memory_peak_bytes == 40 * MIB, "what was before the measurement does not count"
+    assert used.memory_peak_bytes == 40 * MIB, "samples before the measurement do not count"
+
     report = msgspec.structs.replace(load, resources=resources)
     assert list(Draft202012Validator(load_schema("load-2")).iter_errors(to_plain(report))) == []
-    target = Console(file=io.StringIO(), width=150, color_system=None)
-    print_load(report, target)
-    assert isinstance(target.file, io.StringIO)
-    assert target.file.getvalue().splitlines()[-1].rstrip() == (
+
+    console = Console(file=io.StringIO(), width=150, color_system=None)
+    print_load(report, console)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().splitlines()[-1].rstrip() == (
         "server used: 1.00 CPU cores on average, 40 MiB peak memory, "
         "CPU-throttled in 50.0 % of the periods (cgroup-v2 /docker/c1)"
     )
 
 
-def test_the_files_are_given_back_whatever_happens() -> None:
+def test_the_container_is_closed_after_an_error() -> None:
     container = Container([])
     with pytest.raises(UsageError), observing(container, "http://127.0.0.1:9/"):
         raise UsageError("no such load")
     assert container.is_closed
 
 
-@pytest.mark.parametrize("is_the_servers", [True, False])
-def test_the_accept_queue_is_only_that_of_the_server_itself(is_the_servers: bool) -> None:
-    own = int(Path("/proc/self").readlink().name)
+@pytest.mark.parametrize("is_owner", [True, False])
+def test_the_accept_queue_is_read_only_if_the_server_owns_the_socket(is_owner: bool) -> None:
+    own_pid = int(Path("/proc/self").readlink().name)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        with observing(Container([own] if is_the_servers else [own + 1]), url) as observation:
+        with observing(Container([own_pid] if is_owner else [own_pid + 1]), url) as observation:
             pass
     queues = {sample.counters.listen_queue for sample in observation.samples}
-    assert queues == ({0} if is_the_servers else {None})
+    assert queues == ({0} if is_owner else {None})

@@ -1,4 +1,4 @@
-"""Descriptions of APIs as a targets file."""
+"""OpenAPI descriptions imported as targets files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wsgiload.loads.openapi import targets_of_openapi
 from wsgiload.loads.request import Request
 from wsgiload.loads.targets_text import ImportedTargets
 
-# As FastAPI writes it.
+# As FastAPI generates it.
 FASTAPI = {
     "openapi": "3.1.0",
     "info": {"title": "Shop", "version": "0.1.0"},
@@ -92,7 +92,7 @@ FASTAPI = {
         "securitySchemes": {"OAuth2PasswordBearer": {"type": "oauth2", "flows": {}}},
     },
 }
-# As the example of Swagger 2.0 has it, shortened.
+# Shortened from the example of Swagger 2.0.
 PETSTORE = {
     "swagger": "2.0",
     "basePath": "/v2",
@@ -191,7 +191,7 @@ def imported(description: object, *methods: str) -> ImportedTargets:
 
 
 def requests(description: object, folder: Path, *methods: str) -> list[RequestPlan]:
-    """What a load reads from the imported file."""
+    """The requests that a load reads from the imported file."""
     path = folder / "imported.targets"
     path.write_text(imported(description, *methods).text, encoding="utf-8")
     return [target.request for target in targets_of(path)]
@@ -204,8 +204,8 @@ def sent(request: RequestPlan) -> Request:
 
 def with_parameter(path: str = "/a", **parameter: object) -> dict[str, object]:
     """A description of one operation with this parameter."""
-    given = {"name": "p", "required": True, **parameter}
-    return {"openapi": "3.0.3", "paths": {path: {"get": {"parameters": [given]}}}}
+    described = {"name": "p", "required": True, **parameter}
+    return {"openapi": "3.0.3", "paths": {path: {"get": {"parameters": [described]}}}}
 
 
 def with_body(schema: object, **medium: object) -> dict[str, object]:
@@ -216,23 +216,23 @@ def with_body(schema: object, **medium: object) -> dict[str, object]:
 
 
 def body_of(description: object, folder: Path) -> Any:
-    """The body that is sent first."""
+    """The body of the first request."""
     (request,) = requests(description, folder, "POST")
     return json.loads(sent(request).body or b"")
 
 
-def reason(description: object, *methods: str) -> str:
-    """Why nothing can be imported."""
+def error_of(description: object, *methods: str) -> str:
+    """The error if nothing can be imported."""
     with pytest.raises(UsageError) as raised:
         imported(description, *methods)
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
 
-def test_reading_operations_are_imported_by_default() -> None:
-    found = imported(FASTAPI)
-    assert found.text == ("GET /items/{{random:1:1000}}\n--name GET /items/{item_id}\n")
-    assert found.notes == (
+def test_only_get_and_head_are_imported_by_default() -> None:
+    targets = imported(FASTAPI)
+    assert targets.text == ("GET /items/{{random:1:1000}}\n--name GET /items/{item_id}\n")
+    assert targets.notes == (
         "left out 1 DELETE, 1 POST: only GET and HEAD are imported unless you add"
         " --method DELETE --method POST",
     )
@@ -243,8 +243,10 @@ def test_a_body_follows_its_schema(tmp_path: Path) -> None:
     assert (order.method, order.url) == ("POST", "/orders")
     assert order.check is not None and order.check.statuses == (201,)
     assert dict(order.headers) == {"Content-Type": "application/json"}
+
     body = json.loads(sent(order).body or b"")
     assert re.fullmatch(r"[0-9a-f-]{36}", body.pop("id"))
+
     counts = [line.pop("count") for line in body["lines"]]
     assert len(counts) == 2 and all(1 <= count <= 5 for count in counts)
     assert body == {
@@ -253,11 +255,12 @@ def test_a_body_follows_its_schema(tmp_path: Path) -> None:
         "paid": True,
         "channel": "web",
     }
+
     note = "1 request needs credentials; add them to the load, for example"
     assert f"{note} -H 'Authorization: Bearer TOKEN'" in imported(FASTAPI, "POST").notes
 
 
-def test_swagger_2_with_its_base_path_and_its_reasons(tmp_path: Path) -> None:
+def test_swagger_2_is_imported_with_its_base_path_and_notes(tmp_path: Path) -> None:
     pet, statuses, one, form = requests(PETSTORE, tmp_path, "POST")
     assert json.loads(sent(pet).body or b"") == {"name": "doggie {{x}}", "photoUrls": ["text"]}
     assert (pet.url, statuses.url) == ("/v2/pet", "/v2/pet/findByStatus?status=available")
@@ -316,7 +319,7 @@ def test_swagger_2_with_its_base_path_and_its_reasons(tmp_path: Path) -> None:
         ({"content": {"application/json": {"example": [1]}}}, "/%5B1%5D"),
     ],
 )
-def test_values_of_a_path_parameter(
+def test_a_path_parameter_has_a_value_that_fits_its_schema(
     tmp_path: Path, parameter: dict[str, object], path: str
 ) -> None:
     description = with_parameter("/{p}", **{"in": "path"}, **parameter)
@@ -335,7 +338,7 @@ def test_values_of_a_path_parameter(
         ({"example": {"x y": 1}, "style": "deepObject"}, "p%5Bx%20y%5D=1"),
     ],
 )
-def test_styles_of_a_query_parameter(
+def test_a_query_parameter_is_serialized_in_its_style(
     tmp_path: Path, parameter: dict[str, object], query: str
 ) -> None:
     schema: dict[str, object] = {"schema": {}}
@@ -343,7 +346,7 @@ def test_styles_of_a_query_parameter(
     assert request.url == f"/a?{query}"
 
 
-def test_header_fields_and_cookies(tmp_path: Path) -> None:
+def test_header_fields_and_cookies_are_imported(tmp_path: Path) -> None:
     parameters = [
         {"name": "X-Tenant", "in": "header", "required": True, "example": "{{a}}"},
         {"name": "X-Optional", "in": "header", "example": "b"},
@@ -357,20 +360,22 @@ def test_header_fields_and_cookies(tmp_path: Path) -> None:
     ]
     item = {"parameters": parameters, "get": {"responses": {"302": {}}}}
     (request,) = requests({"openapi": "3.0.0", "paths": {"/a": item}}, tmp_path)
+
     assert request.headers == (("X-Tenant", "{{{{a}}"), ("Cookie", "sid={{uuid}}"))
     assert request.check is not None and request.check.statuses == (302,)
 
 
-def test_the_operation_replaces_a_parameter_of_its_path(tmp_path: Path) -> None:
+def test_an_operation_overrides_a_parameter_of_its_path(tmp_path: Path) -> None:
     of_path = {"$ref": "#/components/parameters/id"}
-    own = {"name": "id", "in": "path", "required": True, "example": 2}
-    item = {"parameters": [of_path], "get": {"parameters": [own]}, "head": {}}
+    of_operation = {"name": "id", "in": "path", "required": True, "example": 2}
+    item = {"parameters": [of_path], "get": {"parameters": [of_operation]}, "head": {}}
     description = {
         "openapi": "3.0.0",
         "paths": {"/a/{id}": item},
-        "components": {"parameters": {"id": own | {"example": 1}}},
+        "components": {"parameters": {"id": of_operation | {"example": 1}}},
     }
-    assert [one.url for one in requests(description, tmp_path)] == ["/a/2", "/a/1"]
+
+    assert [request.url for request in requests(description, tmp_path)] == ["/a/2", "/a/1"]
 
 
 @pytest.mark.parametrize(
@@ -383,15 +388,15 @@ def test_the_operation_replaces_a_parameter_of_its_path(tmp_path: Path) -> None:
         ([], "/a"),
     ],
 )
-def test_paths_begin_with_that_of_the_server(
+def test_paths_begin_with_the_path_of_the_server(
     tmp_path: Path, servers: list[object], path: str
 ) -> None:
     description = {"openapi": "3.0.0", "servers": servers, "paths": {"/a": {"get": {}}}}
-    assert [one.url for one in requests(description, tmp_path)] == [path]
+    assert [request.url for request in requests(description, tmp_path)] == [path]
 
 
 @pytest.mark.parametrize(
-    ("description", "says"),
+    ("description", "reason"),
     [
         (with_parameter("/{q}"), "path parameter q is not described"),
         (
@@ -427,38 +432,41 @@ def test_paths_begin_with_that_of_the_server(
         ({"info": {}}, "neither 'openapi' nor 'swagger'"),
     ],
 )
-def test_what_cannot_be_imported_is_refused_with_the_reason(
-    description: dict[str, object], says: str
+def test_an_unsupported_description_is_rejected_with_the_reason(
+    description: dict[str, object], reason: str
 ) -> None:
-    assert says in reason(description)
+    assert reason in error_of(description)
 
 
-def test_schemas_that_contain_themselves_are_bounded(tmp_path: Path) -> None:
+def test_recursive_schemas_are_bounded(tmp_path: Path) -> None:
     loop = {"openapi": "3.0.0", "a": {"$ref": "#/b"}, "b": {"$ref": "#/a"}}
     parameter = {"name": "p", "in": "query", "required": True, "schema": {"$ref": "#/a"}}
     loop["paths"] = {"/a": {"get": {"parameters": [parameter]}}}
-    assert "references are circular" in reason(loop)
+    assert "references are circular" in error_of(loop)
 
     node = {"type": "object", "required": ["next"], "properties": {"next": {"$ref": "#/node"}}}
     endless = with_body({"$ref": "#/node"}) | {"node": node}
-    assert "its property next: its schema contains itself" in reason(endless, "POST")
+    assert "its property next: its schema contains itself" in error_of(endless, "POST")
     node["properties"] = {"next": {"type": "array", "items": {"$ref": "#/node"}}}
     assert body_of(with_body({"$ref": "#/node"}) | {"node": node}, tmp_path) == {"next": []}
 
 
-def test_a_small_file_cannot_stand_for_an_immense_request() -> None:
+def test_a_small_file_cannot_expand_to_a_huge_request() -> None:
     wide = {
         f"s{index}": {"type": "array", "minItems": 100, "items": {"$ref": f"#/s{index + 1}"}}
         for index in range(8)
     }
     started = time.monotonic()
-    assert "longer than 1 MiB" in reason(
+
+    assert "longer than 1 MiB" in error_of(
         with_body({"$ref": "#/s0"}) | wide | {"s8": {"enum": [1]}}, "POST"
     )
+
     choices: dict[str, object] = {
         f"s{index}": {"oneOf": [{"$ref": f"#/s{index + 1}"}] * 10} for index in range(30)
     }
-    assert "too large" in reason(with_body({"$ref": "#/s0"}) | choices | {"s30": {}}, "POST")
+
+    assert "too large" in error_of(with_body({"$ref": "#/s0"}) | choices | {"s30": {}}, "POST")
     assert time.monotonic() - started < 60
 
 
@@ -466,7 +474,7 @@ def test_a_small_file_cannot_stand_for_an_immense_request() -> None:
     "content",
     [b"[" * 100_000, b'{"openapi":' * 100_000, b'{"openapi":"3.0.0","paths":' + b'{"/":' * 5_000],
 )
-def test_deeply_nested_json_is_refused_in_one_line(content: bytes) -> None:
+def test_deeply_nested_json_is_rejected_in_one_line(content: bytes) -> None:
     with pytest.raises(UsageError) as raised:
         targets_of_openapi(content)
     assert "\n" not in str(raised.value)
@@ -476,7 +484,7 @@ def test_a_deep_example_is_skipped() -> None:
     deep: object = 1
     for _ in range(100):
         deep = [deep]
-    assert "nested too deeply" in reason(with_body({}, example=deep), "POST")
+    assert "nested too deeply" in error_of(with_body({}, example=deep), "POST")
 
 
 def test_every_skipped_operation_is_listed_up_to_a_limit() -> None:
@@ -494,15 +502,16 @@ def test_the_command_writes_the_targets_and_its_notes(
     file.write_text("\ufeff" + json.dumps(FASTAPI))
     assert run(["import", "openapi", str(file), "--method", "delete", "-o", str(out)]) == 0
     assert out.read_text() == imported(FASTAPI).text
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.splitlines() == [
+
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.splitlines() == [
         "wsgiload: left out 1 POST: only GET and HEAD are imported unless you add --method POST",
         "wsgiload: skipped DELETE /items/{item_id}: path parameter item_id is not described",
     ]
 
 
-def test_yaml_is_refused_with_the_command_that_converts_it(
+def test_yaml_is_rejected_with_the_command_that_converts_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "my api.yaml"
@@ -513,7 +522,7 @@ def test_yaml_is_refused_with_the_command_that_converts_it(
     assert line.endswith(f"<'{file}' >'{file}.json'")
 
 
-def test_a_file_that_is_too_large_is_refused(
+def test_a_file_that_is_too_large_is_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "large.json"

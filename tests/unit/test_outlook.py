@@ -1,4 +1,4 @@
-"""What comes after a trial, and how the servers stand so far."""
+"""The interim ranking of the servers, and the interim state of a race."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ APP = cell("a").app
 AT_1000 = Track(1000.0, None, APP)
 
 
-def test_servers_stand_by_the_median_of_their_runs_the_best_first() -> None:
+def test_servers_are_ranked_by_the_median_of_their_runs() -> None:
     cells = [*runs_of("a", [9e6, 3e6, 4e6]), *runs_of("b", [2e6, 2.5e6]), cell("other")]
     assert ranking_words(AT_1000, ["a", "b", "c"], cells) == "p99 so far: b 2.25 ms, a 4.00 ms"
 
 
-def test_what_was_not_met_stands_last_and_what_was_disturbed_does_not_count() -> None:
+def test_infinite_quantiles_rank_last_and_invalid_trials_do_not_count() -> None:
     cells = [cell("a", p99_ns=None), cell("b"), invalid(cell("b", 2, 99e6)), invalid(cell("c"))]
     assert ranking_words(AT_1000, ["a", "b", "c"], cells) == "p99 so far: b 10.0 ms, a infinite"
 
 
-def test_of_few_requests_the_median_is_shown() -> None:
+def test_with_few_requests_the_median_is_shown() -> None:
     few = cell("a", outcomes=outcomes(100))
     assert ranking_words(AT_1000, ["a", "b"], [few]) == "p50 so far: a 10.0 ms"
 
@@ -39,13 +39,13 @@ def test_in_a_closed_loop_the_highest_goodput_leads() -> None:
     assert ranking_words(track, ["a", "b"], cells) == "goodput so far: b 1,200/s, a 900/s"
 
 
-def test_nothing_stands_before_a_trial_at_this_load_or_without_a_rival() -> None:
+def test_without_trials_at_this_load_or_without_rivals_there_is_no_ranking() -> None:
     assert ranking_words(AT_1000, ["a", "b"], [cell("a", rate=500.0)]) is None
     assert ranking_words(AT_1000, ["a"], [cell("a")]) is None
 
 
 @pytest.mark.parametrize(
-    ("state", "rounds", "by_objective", "words"),
+    ("state", "rounds", "by_objective", "sentence"),
     [
         (RaceState("undecided", ("a", "b", "c"), ()), 1, False, "a leads b and c after 1 round"),
         (
@@ -68,5 +68,7 @@ def test_nothing_stands_before_a_trial_at_this_load_or_without_a_rival() -> None
         ),
     ],
 )
-def test_how_a_race_stands(state: RaceState, rounds: int, by_objective: bool, words: str) -> None:
-    assert race_words(state, rounds, by_objective=by_objective) == words
+def test_the_state_of_a_race_is_one_sentence(
+    state: RaceState, rounds: int, by_objective: bool, sentence: str
+) -> None:
+    assert race_words(state, rounds, by_objective=by_objective) == sentence

@@ -1,4 +1,4 @@
-"""What others than the generator counted: how it is read, and what C17 and C18 make of it."""
+"""The external counters of the kernel and the app, and the checks C17 and C18 that use them."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ IpExt: 0
 """
 
 
-def write_counters(root: Path, **numbers: int) -> Path:
+def write_counters(root: Path, **changes: int) -> Path:
     (root / "proc/net").mkdir(parents=True, exist_ok=True)
-    known = {"retransmitted": 0, "overflows": 0, "drops": 0, "full": 0} | numbers
-    (root / "proc/net/snmp").write_text(SNMP.format(**known))
-    (root / "proc/net/netstat").write_text(NETSTAT.format(**known))
+    counters = {"retransmitted": 0, "overflows": 0, "drops": 0, "full": 0} | changes
+    (root / "proc/net/snmp").write_text(SNMP.format(**counters))
+    (root / "proc/net/netstat").write_text(NETSTAT.format(**counters))
     return root
 
 
@@ -67,7 +67,7 @@ def test_the_kernels_counters_are_read_by_their_names(tmp_path: Path) -> None:
     assert read_tcp_counts(tmp_path) == TcpCounts(7, 3, 4, 1)
 
 
-def test_a_counter_that_a_kernel_does_not_have_is_not_known(tmp_path: Path) -> None:
+def test_a_counter_that_the_kernel_does_not_have_is_unknown(tmp_path: Path) -> None:
     write_counters(tmp_path)
     (tmp_path / "proc/net/netstat").write_text("TcpExt: ListenDrops\nTcpExt: 4\n")
     assert read_tcp_counts(tmp_path) == TcpCounts(0, None, 4, None)
@@ -75,21 +75,21 @@ def test_a_counter_that_a_kernel_does_not_have_is_not_known(tmp_path: Path) -> N
     assert read_tcp_counts(tmp_path).retransmitted_segments is None
 
 
-def test_this_kernel_has_them() -> None:
+def test_this_kernel_has_all_counters() -> None:
     assert None not in astuple(read_tcp_counts())
 
 
-def test_what_was_counted_before_is_taken_away(tmp_path: Path) -> None:
+def test_earlier_counts_are_subtracted(tmp_path: Path) -> None:
     counters = ExternalCounters(root=write_counters(tmp_path, retransmitted=7, drops=4))
     before = counters.read()
     write_counters(tmp_path, retransmitted=9, drops=2)
     grown = counters.read().since(before)
     assert grown == ExternalReading(None, TcpCounts(2, 0, None, 0)), (
-        "a counter that went back began anew"
+        "a counter that decreased was reset"
     )
 
 
-# --- the app's own count
+# --- the app's counter
 
 
 def call(app: Any, times: int) -> None:
@@ -105,16 +105,18 @@ def ok(environ: Any, start_response: Any) -> list[bytes]:
 def test_calls_of_all_threads_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     app = counted(ok)
-    assert read_request_count(tmp_path) is None, "nobody has counted yet"
+    assert read_request_count(tmp_path) is None, "nothing has been counted yet"
+
     threads = [threading.Thread(target=call, args=(app, 500)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+
     assert read_request_count(tmp_path) == 2_000
 
 
-def test_an_app_that_may_not_write_there_answers_all_the_same(
+def test_an_app_that_cannot_write_its_count_still_responds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "missing"))
@@ -122,8 +124,8 @@ def test_an_app_that_may_not_write_there_answers_all_the_same(
     assert read_request_count(tmp_path / "missing") is None
 
 
-class Empty(BaseHTTPRequestHandler):
-    """Responds with nothing but a head."""
+class EmptyHandler(BaseHTTPRequestHandler):
+    """Responds with an empty body."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -131,22 +133,20 @@ class Empty(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nobody reads it."""
+        pass
 
 
 @pytest.fixture
 def upstream() -> Iterator[str]:
-    """Host and port of the server that the app ``upstream`` asks."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server:
+    """Host and port of the server that the app ``upstream`` calls."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), EmptyHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_a_bundled_app_counts_in_each_process_where_it_is_asked_to(
-    name: str, upstream: str
-) -> None:
+def test_a_bundled_app_counts_its_calls_in_each_process(name: str, upstream: str) -> None:
     program = f"import {name}; [{name}.app({{}}, lambda *_: None) for _ in range(3)]"
     with external_counters(app_counts=True) as counters:
         for _ in range(2):
@@ -159,11 +159,12 @@ def test_a_bundled_app_counts_in_each_process_where_it_is_asked_to(
             subprocess.run([sys.executable, "-c", program], env=variables, check=True)
         assert counters.read().requests_seen == 6
         folder = counters.folder
+
     assert folder is not None
     assert not folder.exists()
 
 
-def test_an_app_of_the_users_is_not_asked_to() -> None:
+def test_the_calls_of_a_users_app_are_not_counted() -> None:
     with external_counters(app_counts=False) as counters:
         assert counters.variables == {}
         assert counters.read().requests_seen is None
@@ -172,37 +173,37 @@ def test_an_app_of_the_users_is_not_asked_to() -> None:
 # --- C17
 
 
-def load(answered: int = 1_000, reused: int = 996, opened: int = 4, **others: int) -> LoadReport:
+def load(responses: int = 1_000, reused: int = 996, opened: int = 4, **others: int) -> LoadReport:
     cpu_ns = 123_456_789
-    empty = canned_load()
-    assert empty.client is not None
-    assert empty.connections is not None
+    canned = canned_load()
+    assert canned.client is not None
+    assert canned.connections is not None
     return canned_load(
-        outcomes=outcomes(answered, **others),
+        outcomes=outcomes(responses, **others),
         client=msgspec.structs.replace(
-            empty.client,
+            canned.client,
             cpu_seconds=cpu_ns / 1e9,
-            cpu_per_request_ns=cpu_ns / answered if answered else None,
+            cpu_per_request_ns=cpu_ns / responses if responses else None,
         ),
-        connections=msgspec.structs.replace(empty.connections, opened=opened, reused=reused),
+        connections=msgspec.structs.replace(canned.connections, opened=opened, reused=reused),
     )
 
 
-@pytest.mark.parametrize("answered", [1, 3, 1_000, 999_999, 43_217_891])
-def test_c17_knows_the_responses_of_the_whole_load_exactly(answered: int) -> None:
-    one = load(answered, reused=answered - 1, opened=1)
-    assert requests_seen(one, answered, ORCHESTRATOR_THRESHOLDS["app-calls"]) is None
+@pytest.mark.parametrize("responses", [1, 3, 1_000, 999_999, 43_217_891])
+def test_c17_detects_a_difference_of_one_call(responses: int) -> None:
+    report = load(responses, reused=responses - 1, opened=1)
+    assert requests_seen(report, responses, ORCHESTRATOR_THRESHOLDS["app-calls"]) is None
     assert isinstance(
-        requests_seen(one, answered + 1, ORCHESTRATOR_THRESHOLDS["app-calls"]), Finding
+        requests_seen(report, responses + 1, ORCHESTRATOR_THRESHOLDS["app-calls"]), Finding
     )
     assert isinstance(
-        requests_seen(one, answered - 1, ORCHESTRATOR_THRESHOLDS["app-calls"]), Finding
+        requests_seen(report, responses - 1, ORCHESTRATOR_THRESHOLDS["app-calls"]), Finding
     )
 
 
 @pytest.mark.parametrize("seen", [900, 950, 1_000])
-def test_c17_allows_what_was_sent_and_not_answered(seen: int) -> None:
-    assert requests_seen(load(answered=900), seen, ORCHESTRATOR_THRESHOLDS["app-calls"]) is None
+def test_c17_allows_calls_whose_response_was_not_received(seen: int) -> None:
+    assert requests_seen(load(responses=900), seen, ORCHESTRATOR_THRESHOLDS["app-calls"]) is None
 
 
 @pytest.mark.parametrize(
@@ -214,45 +215,48 @@ def test_c17_allows_what_was_sent_and_not_answered(seen: int) -> None:
         (1_002, {"warn": 0.002, "invalid": 0.01}, None),
     ],
 )
-def test_c17_is_a_doubt_of_the_generator(
-    seen: int, limits: Mapping[str, float], level: str | None
-) -> None:
-    found = requests_seen(load(), seen, limits)
+def test_c17_blames_the_client(seen: int, limits: Mapping[str, float], level: str | None) -> None:
+    finding = requests_seen(load(), seen, limits)
     if level is None:
-        assert found is None
+        assert finding is None
         return
-    assert isinstance(found, Finding)
-    assert (found.check, found.blame, found.level) == ("app-calls", "client", level)
-    assert f"the app counted {seen:,} calls" in found.message
-    reason = found.reason()
+
+    assert isinstance(finding, Finding)
+    assert (finding.check, finding.blame, finding.level) == ("app-calls", "client", level)
+    assert f"the app counted {seen:,} calls" in finding.message
+
+    reason = finding.reason()
     assert (reason.check, reason.code, reason.limit) == ("app-calls", "C17", limits[level])
 
 
 @pytest.mark.parametrize(
-    ("one", "seen", "reason"),
+    ("report", "seen", "reason"),
     [
         (load(), None, "the app did not count"),
-        (load(answered=0), 5, "no request got a response"),
+        (load(responses=0), 5, "no request got a response"),
         (load(http_status=1), 999, "an unexpected status"),
     ],
 )
-def test_c17_says_why_it_could_not_look(one: LoadReport, seen: int | None, reason: str) -> None:
-    found = requests_seen(one, seen, ORCHESTRATOR_THRESHOLDS["app-calls"])
-    assert isinstance(found, NotChecked)
-    assert reason in found.reason
+def test_c17_reports_why_it_was_not_checked(
+    report: LoadReport, seen: int | None, reason: str
+) -> None:
+    result = requests_seen(report, seen, ORCHESTRATOR_THRESHOLDS["app-calls"])
+    assert isinstance(result, NotChecked)
+    assert reason in result.reason
 
 
 # --- C18
 
 
-def test_c18_tells_of_connections_that_were_turned_away() -> None:
+def test_c18_reports_dropped_connections() -> None:
     assert (
         connections_dropped(TcpCounts(3, 0, 0, None), ORCHESTRATOR_THRESHOLDS["kernel-drops"])
         is None
     )
-    found = connections_dropped(TcpCounts(3, 5, 6, 0), ORCHESTRATOR_THRESHOLDS["kernel-drops"])
-    assert isinstance(found, Finding)
-    assert (found.check, found.blame, found.level, found.value) == (
+
+    finding = connections_dropped(TcpCounts(3, 5, 6, 0), ORCHESTRATOR_THRESHOLDS["kernel-drops"])
+    assert isinstance(finding, Finding)
+    assert (finding.check, finding.blame, finding.level, finding.value) == (
         "kernel-drops",
         "server",
         "warn",
@@ -260,12 +264,12 @@ def test_c18_tells_of_connections_that_were_turned_away() -> None:
     )
     assert (
         "5 accept queue overflows, 6 connections dropped by listening sockets), so SYN retransmissions add"
-        in found.message
+        in finding.message
     )
-    assert "1, 3 or 7 s" in found.message
+    assert "1, 3 or 7 s" in finding.message
 
 
-def test_c18_has_a_threshold_and_says_where_it_could_not_look() -> None:
+def test_c18_has_a_threshold_and_requires_the_kernel_counters() -> None:
     assert connections_dropped(TcpCounts(0, 3, 3, 0), {"warn": 3.0}) is None
     assert isinstance(
         connections_dropped(
@@ -275,16 +279,16 @@ def test_c18_has_a_threshold_and_says_where_it_could_not_look() -> None:
     )
 
 
-def test_c18_only_notes_segments_that_any_connection_of_the_host_may_have_lost() -> None:
+def test_c18_only_notes_retransmissions_because_any_connection_of_the_host_may_cause_them() -> None:
     assert retransmissions(TcpCounts(0, 9, 9, 9)) is None
     assert retransmissions(TcpCounts(None, 0, 0, 0)) is None
-    said = retransmissions(TcpCounts(1, 0, 0, 0))
-    assert said is not None
-    assert "retransmitted TCP segments" in said
-    assert said == retransmissions(TcpCounts(1_200, 0, 0, 0)), "one line for all cells"
+    note = retransmissions(TcpCounts(1, 0, 0, 0))
+    assert note is not None
+    assert "retransmitted TCP segments" in note
+    assert note == retransmissions(TcpCounts(1_200, 0, 0, 0)), "one line for all cells"
 
 
-def test_a_load_that_nobody_watched_is_not_judged() -> None:
+def test_a_load_without_external_counters_is_not_judged() -> None:
     assert check_external_counts(load(), None, ORCHESTRATOR_THRESHOLDS) == []
     assert (
         check_external_counts(

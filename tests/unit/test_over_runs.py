@@ -1,5 +1,4 @@
-"""What several runs say, as a user reads it: the sentences, the table, the page, and the same again
-from the store."""
+"""Reports over several runs: sentences, tables and the page, also rebuilt from stored files."""
 
 from __future__ import annotations
 
@@ -159,7 +158,7 @@ def test_a_comparison_is_one_sentence(changes: dict[str, object], sentence: str)
     assert comparison_sentence(replace(ENTRY, **changes)) == sentence
 
 
-def test_a_change_between_two_runs_names_the_first_as_the_measure() -> None:
+def test_a_change_between_two_experiments_is_relative_to_the_first() -> None:
     assert (
         change_sentence(replace(ENTRY, first="sync"))
         == "sync at 500/s: p99 is 1.31× [1.22, 1.41] the first run's"
@@ -174,18 +173,21 @@ def compared(*entries: Comparison) -> list[str]:
     return [sentence for sentence, _ in comparison_lines(summary)]
 
 
-def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() -> None:
+def test_too_few_rounds_and_an_unknown_saturation_are_reported_after_the_comparisons() -> None:
     wide = (0.9, 1.91)
     entry = replace(ENTRY, conclusion="undecided", relative_rate=None, rounds=6, interval_95=wide)
     lines = compared(entry, entry, entry)
+
     assert lines[3].startswith(
         "The chance of detecting a difference of 30 % is below 50 % with 6 runs of 3 pairs of "
         "servers, given the variation between runs. Use "
     )
     assert lines[4].startswith("The distance to saturation is unknown")
     assert lines[3].endswith("Use 15 runs.")
-    hopeless = replace(entry, interval_95=(0.1, 10.0))
-    assert compared(hopeless)[1].endswith("Use more than 100 runs.")
+
+    very_wide = replace(entry, interval_95=(0.1, 10.0))
+    assert compared(very_wide)[1].endswith("Use more than 100 runs.")
+
     enough = replace(ENTRY, rounds=7)
     assert len(compared(enough, enough, enough)) == 3
 
@@ -224,91 +226,102 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
         ),
     ],
 )
-def test_beyond_capacity_it_is_said_what_is_left(
+def test_the_goodput_beyond_its_maximum_is_reported(
     points: list[tuple[float, float, float]], sentences: list[str]
 ) -> None:
-    named = tuple(
+    overload_points = tuple(
         OverloadPoint(
-            rate=rate, relative_rate=share, goodput_per_s=1000.0 * kept, goodput_ratio=kept
+            rate=rate, relative_rate=share, goodput_per_s=1000.0 * ratio, goodput_ratio=ratio
         )
-        for rate, share, kept in points
+        for rate, share, ratio in points
     )
-    overload = Overload(server="a", max_goodput_per_s=1000.0, points=named)
+    overload = Overload(server="a", max_goodput_per_s=1000.0, points=overload_points)
     lines = overload_lines(replace(summary_of(), overload=(overload,)))
+
     assert len(lines) == len(sentences)
     assert all(line.startswith(sentence) for line, sentence in zip(lines, sentences, strict=True))
 
 
-def test_where_power_is_largest_is_said_as_lying_between_the_rates_next_to_it() -> None:
-    known = Efficiency(server="a", rate=500.0, between=(400.0, 600.0), points=(), reason=None)
-    ends = [
+def test_the_most_efficient_rate_is_reported_as_a_range_between_its_neighbours() -> None:
+    near_500 = Efficiency(server="a", rate=500.0, between=(400.0, 600.0), points=(), reason=None)
+    at_ends = [
         Efficiency(server=server, rate=None, between=None, points=(), reason="at an end")
         for server in ("b", "c")
     ]
-    lines = power_lines(replace(summary_of(), efficiency=(ends[0], known, ends[1])))
+    lines = power_lines(replace(summary_of(), efficiency=(at_ends[0], near_500, at_ends[1])))
+
     assert lines[0].startswith(
         "a is most efficient near 500/s (between 400/s and 600/s). Efficiency "
     )
+
     unknown = "The most efficient rate of b, c is unknown: at an end."
     assert lines[1:] == [unknown]
-    [only_unknown] = power_lines(replace(summary_of(), efficiency=tuple(ends)))
+
+    [only_unknown] = power_lines(replace(summary_of(), efficiency=tuple(at_ends)))
     definition = "Efficiency (Kleinrock's power) is goodput divided by mean response time."
     assert only_unknown == f"{unknown} {definition}"
     assert power_lines(summary_of()) == power_lines(replace(summary_of(), efficiency=())) == []
 
 
-def test_power_is_in_the_summary_the_terminal_and_the_page(tmp_path: Path) -> None:
+def test_efficiency_is_in_the_summary_the_terminal_and_the_page(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "one")
     summary = analyse(read_summary(directory))
     assert list(Draft202012Validator(load_schema("summary-2")).iter_errors(to_plain(summary))) == []
     assert {entry.server for entry in summary.efficiency or ()} >= set(SERVERS)
+
     sentences = power_lines(summary)
     assert sentences
-    text = "".join(printed(summary).split())
+
+    text = "".join(terminal_text(summary).split())
     assert all("".join(sentence.split()) in text for sentence in sentences)
+
     store_summary(directory, summary)
     page = html.unescape(write_html(directory).read_text(encoding="utf-8"))
     assert all(f"<li>{sentence}</li>" in page for sentence in sentences)
 
 
-def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first() -> None:
+def test_the_forest_plot_has_pairs_with_a_factor_and_begins_with_a_a_tests() -> None:
     pair = ENTRY
     unknown = replace(ENTRY, factor=None, interval_95=None, conclusion="no inference")
-    chance = replace(
+    aa_test = replace(
         ENTRY, same_server=True, conclusion="undecided", factor=1.01, interval_95=(0.9, 1.1)
     )
-    assert forest.drawable([pair, unknown, chance]) == [chance, pair]
+
+    assert forest.drawable([pair, unknown, aa_test]) == [aa_test, pair]
     assert len(forest.drawable([pair] * 100)) == forest.MAX_ROWS
-    drawn = forest.forest_data([pair, unknown, chance])
-    assert drawn is not None and drawn == forest.forest_data([pair, unknown, chance])
+
+    drawn = forest.forest_data([pair, unknown, aa_test])
+    assert drawn is not None and drawn == forest.forest_data([pair, unknown, aa_test])
     assert drawn.rows[0].name == "A/A: gthread / sync at 500/s"
     assert [row.is_chance for row in drawn.rows] == [True, False]
     assert forest.forest_data([unknown]) is None
-    assert forest.caption([pair, chance]) == (
+    assert forest.caption([pair, aa_test]) == (
         "1 comparison: 1 different, 0 equivalent within ±5 %."
     )
-    assert forest.caption([chance]).startswith("A/A test (one server under two names)")
+    assert forest.caption([aa_test]).startswith("A/A test (one server under two names)")
 
 
-# --- trials that were discarded
+# --- discarded trials
 
 
-def rerun(one: CellResult, attempt: int) -> CellResult:
-    return replace(one, id=f"{one.id}.{attempt}", attempt=attempt)
+def rerun(trial: CellResult, attempt: int) -> CellResult:
+    return replace(trial, id=f"{trial.id}.{attempt}", attempt=attempt)
 
 
 def reason(check: str, level: Literal["warn", "invalid"]) -> Reason:
     return Reason(check=check, level=level, message="found", value=None, limit=None)
 
 
-def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_code() -> None:
-    spoiled = invalid(cell("a"), "host")
-    assert spoiled.verdict is not None
+def test_a_discarded_trial_is_listed_and_does_not_affect_the_exit_code() -> None:
+    disturbed = invalid(cell("a"), "host")
+    assert disturbed.verdict is not None
     reasons = (reason("run-queue-wait", "invalid"), reason("send-lag-absolute", "warn"))
-    spoiled = replace(spoiled, verdict=replace(spoiled.verdict, reasons=reasons))
-    cells = [spoiled, rerun(cell("a"), 2), *[cell("a", number) for number in range(2, 6)]]
+    disturbed = replace(disturbed, verdict=replace(disturbed.verdict, reasons=reasons))
+    cells = [disturbed, rerun(cell("a"), 2), *[cell("a", number) for number in range(2, 6)]]
+
     assert counted_attempts(cells) == cells[1:]
-    assert [place_of(one) for one in cells[:3]] == ["a@1000#1", "a@1000#1", "a@1000#2"]
+    assert [place_of(trial) for trial in cells[:3]] == ["a@1000#1", "a@1000#1", "a@1000#2"]
+
     summary = analyse(summary_of(cells, runs=5))
     assert summary.validity == ExperimentValidity(
         status="valid",
@@ -327,9 +340,8 @@ def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_c
     assert exit_code(summary) == 0
 
 
-def test_more_than_a_fifth_discarded_is_an_invalid_session_also_where_every_rerun_was_valid() -> (
-    None
-):
+def test_an_experiment_with_more_than_a_fifth_discarded_trials_is_invalid() -> None:
+    """Even if every rerun was valid."""
     cells = [invalid(cell("a")), rerun(cell("a"), 2), cell("a", 2), cell("a", 3)]
     summary = analyse(summary_of(cells, runs=3))
     assert summary.validity is not None
@@ -342,13 +354,13 @@ def test_more_than_a_fifth_discarded_is_an_invalid_session_also_where_every_reru
     assert judge_session([*cells, cell("a", 4)]).status == "valid", "exactly a fifth is allowed"
 
 
-def test_in_a_quick_look_nothing_is_discarded_but_said_of_the_cell_itself() -> None:
+def test_with_a_single_run_an_invalid_trial_is_not_discarded() -> None:
     summary = analyse(summary_of([invalid(cell("a"))]))
     assert session_lines(summary) == []
     assert exit_code(summary) == 98
 
 
-def test_a_server_that_fails_is_never_discarded() -> None:
+def test_a_trial_in_which_the_server_failed_is_not_discarded() -> None:
     failure = CellFailure(step="load", message="fell over", log_tail="")
     failed = replace(invalid(cell("a"), "server"), failure=failure)
     assert judge_session([failed]).discarded == ()
@@ -359,23 +371,23 @@ def test_a_server_that_fails_is_never_discarded() -> None:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three of the invented servers at two rates, six runs of each."""
+    """A run directory with three servers at two rates, six runs each."""
     directory = write_run(tmp_path_factory.mktemp("runs") / "six", runs=6)
     summary = read_summary(directory)
-    wanted = {f"{server}@{rate}" for server in SERVERS for rate in (1000, 2000)}
-    cells = tuple(one for one in summary.cells if one.id.partition("#")[0] in wanted)
+    cell_ids = {f"{server}@{rate}" for server in SERVERS for rate in (1000, 2000)}
+    cells = tuple(trial for trial in summary.cells if trial.id.partition("#")[0] in cell_ids)
     store_summary(directory, replace(summary, cells=cells))
     return directory
 
 
-def printed(summary: Summary) -> str:
+def terminal_text(summary: Summary) -> str:
     console = Console(file=io.StringIO(), width=200, color_system=None)
     print_sweep(summary, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def test_what_is_computed_keeps_the_schema(stored: Path) -> None:
+def test_an_analysed_summary_matches_the_schema(stored: Path) -> None:
     methods: tuple[Method, ...] = ("interval", "trim")
     for method in methods:
         summary = analyse(read_summary(stored), method)
@@ -387,16 +399,16 @@ def test_what_is_computed_keeps_the_schema(stored: Path) -> None:
         assert len(summary.comparisons or ()) == 2 * 3
 
 
-def test_analysing_twice_changes_nothing_and_reads_the_cells_alone(stored: Path) -> None:
+def test_the_analysis_is_idempotent_and_depends_only_on_the_cells(stored: Path) -> None:
     once = analyse(read_summary(stored))
     assert analyse(once) == once
     assert analyse(replace(once, aggregates=(), comparisons=(), validity=None)) == once
     stored_again = decode(Summary, encode(once), "summary.json")
-    assert stored_again == once, "what is stored is what was computed"
+    assert stored_again == once, "the stored summary is the computed one"
     assert analyse(stored_again) == once
 
 
-def test_servers_stand_in_the_order_asked_for_whatever_order_they_were_run_in(stored: Path) -> None:
+def test_servers_are_in_the_requested_order_regardless_of_the_run_order(stored: Path) -> None:
     summary = read_summary(stored)
     backwards = analyse(replace(summary, cells=summary.cells[::-1]))
     assert backwards.aggregates == analyse(summary).aggregates
@@ -405,36 +417,39 @@ def test_servers_stand_in_the_order_asked_for_whatever_order_they_were_run_in(st
     assert named == [(server, rate) for server in SERVERS for rate in (1000, 2000)]
 
 
-def test_the_terminal_shows_the_runs_together(stored: Path) -> None:
-    text = printed(analyse(read_summary(stored)))
+def test_the_terminal_shows_the_aggregates_over_runs(stored: Path) -> None:
+    text = terminal_text(analyse(read_summary(stored)))
     assert "mean p99 [95 % CI]" in text
     assert re.search(r"gunicorn-gthread( and|'s p99 is [\d.]+× .*\]) gunicorn-gevent", text)
     assert "The chance of detecting" not in text, "these runs vary little"
     assert "trimmed" not in text
-    assert "trimmed mean p99" in printed(analyse(read_summary(stored), "trim"))
+    assert "trimmed mean p99" in terminal_text(analyse(read_summary(stored), "trim"))
 
 
-def test_how_much_of_the_spread_is_between_runs_is_said_where_it_is_known(stored: Path) -> None:
+def test_the_share_of_variance_between_runs_is_shown_if_known(stored: Path) -> None:
     summary = analyse(read_summary(stored))
     shown = {row[0]: row[-2] for row in aggregate_rows(summary)}
     figures = {entry.server: entry.figures.p99 for entry in summary.aggregates or ()}
-    known = [server for server in SERVERS if figures[server].between_run_share is not None]
-    assert known, "the invented runs have intervals of their own"
-    assert all(shown[server].endswith(" of variance") == (server in known) for server in SERVERS)
+    with_share = [server for server in SERVERS if figures[server].between_run_share is not None]
+    assert with_share, "the simulated runs have confidence intervals"
+    assert all(
+        shown[server].endswith(" of variance") == (server in with_share) for server in SERVERS
+    )
 
 
 def test_one_run_has_no_table_over_runs(tmp_path: Path) -> None:
-    text = printed(analyse(read_summary(write_run(tmp_path / "one"))))
+    text = terminal_text(analyse(read_summary(write_run(tmp_path / "one"))))
     assert "95 % CI" not in text
 
 
-def test_the_page_has_the_runs_together_and_a_single_run_has_not(
+def test_the_page_shows_the_aggregates_over_runs_unless_there_is_a_single_run(
     stored: Path, tmp_path: Path
 ) -> None:
     page = write_html(stored).read_text(encoding="utf-8")
     assert '<section id="runs">' in page
     assert "mean p99 [95 % CI]" in page
     assert "Response times do not affect this decision" in page
+
     figure = page[page.index('<figure id="forest">') :].partition("</figure>")[0]
     assert figure.count('<div class="chart">') == 1
     assert "gunicorn-gthread / gunicorn-gevent at 1,000/s" in figure
@@ -445,22 +460,24 @@ def test_the_page_has_the_runs_together_and_a_single_run_has_not(
     )
 
 
-def test_a_report_of_an_old_directory_gives_the_figures_again(
+def test_the_report_of_an_old_directory_computes_missing_aggregates(
     stored: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The fixture was stored without any of them, as a run of an earlier version or one that was
-    killed."""
+    """The stored summary has none, as after a run of an earlier version or one that was killed."""
     assert read_summary(stored).aggregates is None
     assert run(["report", str(stored), "--verbose"]) == 0
     first = capsys.readouterr().out
     page = (stored / "report.html").read_text(encoding="utf-8")
     store_summary(stored, analyse(read_summary(stored)))
+
     assert run(["report", str(stored), "--verbose"]) == 0
     assert capsys.readouterr().out == first
+
     parts = [
         text.partition('<section id="raw">')[0]
         for text in (page, (stored / "report.html").read_text())
     ]
+
     assert parts[0].replace("aggregate</dt><dd>interval", "") == parts[1].replace(
         "aggregate</dt><dd>interval", ""
     )

@@ -1,4 +1,4 @@
-"""The user's own servers: parsing commands, refused commands, and launching."""
+"""The user's own servers: parsing commands, rejected commands, and launching."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from wsgiload.results.stored_plan import raw_plan, require_same_plan, revive, st
 PYTHON = sys.executable
 
 
-def own(command: str, name: str = "prod", folder: Path = Path("/shop")) -> UserServer:
+def user_server(command: str, name: str = "prod", folder: Path = Path("/shop")) -> UserServer:
     return UserServer(name, command, folder)
 
 
@@ -64,7 +64,7 @@ def experiment(app: str | None = None, **options: Any) -> Experiment:
 
 
 def variant(command: str) -> ServerVariant:
-    server = server_of(own(command))
+    server = server_of(user_server(command))
     return ServerVariant(server, server.variants[0])
 
 
@@ -86,7 +86,8 @@ def test_placeholders_are_replaced_and_other_braces_kept() -> None:
         "serve --on {address} -h{host} -p {port} -w {workers} -t {threads} "
         """--format '{{port}} {"a": {}}' 'two words'"""
     )
-    words = command_line(own(command), launch_context(workers=3, threads=2))
+    words = command_line(user_server(command), launch_context(workers=3, threads=2))
+
     assert words == [
         *("serve", "--on", "127.0.0.1:4321", "-h127.0.0.1", "-p", "4321", "-w", "3", "-t", "2"),
         *("--format", '{port} {"a": {}}', "two words"),
@@ -94,12 +95,12 @@ def test_placeholders_are_replaced_and_other_braces_kept() -> None:
 
 
 def test_an_ipv6_address_is_in_brackets() -> None:
-    words = command_line(own("serve {address} {host}"), launch_context(host="::1"))
+    words = command_line(user_server("serve {address} {host}"), launch_context(host="::1"))
     assert words == ["serve", "[::1]:4321", "::1"]
 
 
 @pytest.mark.parametrize(
-    ("command", "says"),
+    ("command", "message"),
     [
         (
             "serve app:app",
@@ -111,17 +112,17 @@ def test_an_ipv6_address_is_in_brackets() -> None:
         ("serve 'a {address}", "--command prod: No closing quotation; check its quotation marks"),
     ],
 )
-def test_an_unusable_command_is_refused(command: str, says: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(says)):
-        require_runnable(own(command), None)
+def test_an_unusable_command_is_rejected(command: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        require_runnable(user_server(command), None)
 
 
 def test_a_fixed_port_needs_no_placeholder() -> None:
-    require_runnable(own("serve --port 8000"), 8000)
+    require_runnable(user_server("serve --port 8000"), 8000)
 
 
 @pytest.mark.parametrize(
-    ("pairs", "says"),
+    ("pairs", "message"),
     [
         (
             [("command", "a"), ("command", "b")],
@@ -130,13 +131,13 @@ def test_a_fixed_port_needs_no_placeholder() -> None:
         ([("prod", "a"), ("prod", "b")], "--command prod was given twice"),
     ],
 )
-def test_each_command_has_a_unique_name(pairs: list[tuple[str, str]], says: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(says)):
+def test_each_command_has_a_unique_name(pairs: list[tuple[str, str]], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
         commands_by_name(pairs)
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("gunicorn", "'gunicorn' is a server's name; choose another name"),
         ("all", "'all' is a server's name"),
@@ -144,36 +145,36 @@ def test_each_command_has_a_unique_name(pairs: list[tuple[str, str]], says: str)
         ("PORT", "--command prod='env PORT=… gunicorn …'"),
     ],
 )
-def test_an_ambiguous_name_is_refused(name: str, says: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(says)):
-        load_catalogue().with_user_servers([own("serve {port}", name)])
+def test_an_ambiguous_name_is_rejected(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        load_catalogue().with_user_servers([user_server("serve {port}", name)])
 
 
-def test_without_servers_only_own_servers_are_measured() -> None:
-    found = experiment(command={"prod": f"{PYTHON} {{port}}", "new": f"{PYTHON} {{port}}"})
-    assert list(resolve_servers(found)) == ["prod", "new"]
-    assert (found.app, found.bundled, found.name) == (None, False, "prod-new")
-    assert found.request.expected_body is None
-    facts = experiment_facts(found, ("prod", "new"))
+def test_without_servers_only_the_commands_are_measured() -> None:
+    plan = experiment(command={"prod": f"{PYTHON} {{port}}", "new": f"{PYTHON} {{port}}"})
+    assert list(resolve_servers(plan)) == ["prod", "new"]
+    assert (plan.app, plan.bundled, plan.name) == (None, False, "prod-new")
+    assert plan.request.expected_body is None
+    facts = experiment_facts(plan, ("prod", "new"))
     assert (facts.app, facts.profile) == (None, None)
 
 
-def test_with_catalogue_servers_it_serves_the_same_app() -> None:
+def test_with_catalogue_servers_a_command_serves_the_same_app() -> None:
     command = {"prod": f"{PYTHON} {{port}}"}
-    found = experiment("shop:app", command=command, servers=["waitress", "again=prod"])
-    assert list(resolve_servers(found)) == ["prod", "waitress", "again"]
-    assert experiment_facts(found, ("prod",)).app == "shop:app"
+    plan = experiment("shop:app", command=command, servers=["waitress", "again=prod"])
+    assert list(resolve_servers(plan)) == ["prod", "waitress", "again"]
+    assert experiment_facts(plan, ("prod",)).app == "shop:app"
 
 
-def test_it_can_serve_a_bundled_app() -> None:
+def test_a_command_can_serve_a_bundled_app() -> None:
     command = {"prod": f"{PYTHON} {{port}}"}
-    found = experiment(command=command, servers=["waitress"], app_name="hello")
-    assert (found.bundled, found.app) == (True, "hello:app")
-    assert found.request.expected_body is not None
+    plan = experiment(command=command, servers=["waitress"], app_name="hello")
+    assert (plan.bundled, plan.app) == (True, "hello:app")
+    assert plan.request.expected_body is not None
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"servers": ["waitress"]}, "--servers waitress with --command requires APP"),
         ({"grid": {"app": ["hello", "cpu"]}}, "--command and --grid app= are mutually exclusive"),
@@ -184,69 +185,69 @@ def test_it_can_serve_a_bundled_app() -> None:
         ({"chdir": "/no/such"}, "directory /no/such does not exist"),
     ],
 )
-def test_contradicting_or_ineffective_options_are_refused(
-    options: dict[str, Any], says: str
+def test_contradicting_or_ineffective_options_are_rejected(
+    options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=re.escape(says)):
+    with pytest.raises(UsageError, match=re.escape(message)):
         experiment(command={"prod": f"{PYTHON} {{port}}"}, **options)
 
 
 def test_a_grid_varies_only_the_placeholders_of_a_command() -> None:
     command = f"{PYTHON} {{port}} {{workers}}"
-    asked = {"grid": {"workers": [1, 2]}, "servers": ["waitress"]}
-    found = experiment("shop:app", command={"prod": command}, **asked)
-    assert list(resolve_servers(found)) == ["prod-w1", "prod-w2", "waitress"]
-    both = replace(found, sizes=tuple(Size(profile=one) for one in ("tuned", "stock")))
-    assert list(resolve_servers(both)) == ["prod", "waitress-tuned", "waitress-stock"]
+    options = {"grid": {"workers": [1, 2]}, "servers": ["waitress"]}
+    plan = experiment("shop:app", command={"prod": command}, **options)
+    assert list(resolve_servers(plan)) == ["prod-w1", "prod-w2", "waitress"]
+    both_profiles = replace(
+        plan, sizes=tuple(Size(profile=profile) for profile in ("tuned", "stock"))
+    )
+    assert list(resolve_servers(both_profiles)) == ["prod", "waitress-tuned", "waitress-stock"]
 
 
-def test_its_size_is_known_only_from_its_placeholders() -> None:
-    plain_one, sized = variant("serve {port}"), variant("serve {port} {workers} {threads}")
-    assert budget_of(plain_one, 2, "tuned") == Budget(None, None)
-    assert busy_users(plain_one, 2, "tuned") == 16
-    assert budget_of(sized, 2, "tuned") == Budget(2, 4)
-    assert budget_of(sized, 2, "stock") == Budget(2, 4)
-    assert budget_of(sized.sized(3, 5), 2, "tuned") == Budget(3, 5)
+def test_the_size_of_a_command_is_known_only_from_its_placeholders() -> None:
+    without_size, with_size = variant("serve {port}"), variant("serve {port} {workers} {threads}")
+    assert budget_of(without_size, 2, "tuned") == Budget(None, None)
+    assert busy_users(without_size, 2, "tuned") == 16
+    assert budget_of(with_size, 2, "tuned") == Budget(2, 4)
+    assert budget_of(with_size, 2, "stock") == Budget(2, 4)
+    assert budget_of(with_size.sized(3, 5), 2, "tuned") == Budget(3, 5)
 
 
-def test_a_missing_program_is_refused_with_a_hint(
+def test_a_missing_program_is_rejected_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    words = ["sweep", "--chdir", str(tmp_path), "--command"]
+    options = ["sweep", "--chdir", str(tmp_path), "--command"]
 
-    def complaint(command: str) -> str:
-        assert run([*words, command]) == EXIT_USAGE
+    def error(command: str) -> str:
+        assert run([*options, command]) == EXIT_USAGE
         return capsys.readouterr().err
 
-    assert complaint("prod=serve {port}") == (
+    assert error("prod=serve {port}") == (
         "wsgiload: --command prod: no program 'serve' on your PATH; activate the environment that "
         "contains it, or use its full path\n"
     )
-    assert "'A' is not a valid name; set a variable with env" in complaint("A=1 serve {port}")
-    assert f"no program ./serve in {tmp_path}; correct its path" in complaint("./serve {port}")
-    assert "set variables with env, as in --command x='env A=1 serve" in complaint(
-        "x=A=1 serve {port}"
-    )
+    assert "'A' is not a valid name; set a variable with env" in error("A=1 serve {port}")
+    assert f"no program ./serve in {tmp_path}; correct its path" in error("./serve {port}")
+    assert "set variables with env, as in --command x='env A=1 serve" in error("x=A=1 serve {port}")
 
-    local = tmp_path / ".venv" / "bin" / "serve"
-    local.parent.mkdir(parents=True)
-    local.write_text("#!/bin/sh\n")
-    assert "write .venv/bin/serve, or activate .venv first" in complaint("serve {port}")
-    assert "no program .venv/bin/serve" in complaint(".venv/bin/serve {port}")
-    local.chmod(0o755)
-    assert run([*words, ".venv/bin/serve {port}", "--dry-run"]) == EXIT_OK
+    local_program = tmp_path / ".venv" / "bin" / "serve"
+    local_program.parent.mkdir(parents=True)
+    local_program.write_text("#!/bin/sh\n")
+    assert "write .venv/bin/serve, or activate .venv first" in error("serve {port}")
+    assert "no program .venv/bin/serve" in error(".venv/bin/serve {port}")
+    local_program.chmod(0o755)
+    assert run([*options, ".venv/bin/serve {port}", "--dry-run"]) == EXIT_OK
     plan = json.loads(capsys.readouterr().out)
     assert plan["servers"] == ["command"]
     assert plan["own_servers"][0]["command"] == ".venv/bin/serve {port}"
 
 
 def test_versions_are_read_from_the_environment_of_the_program(tmp_path: Path) -> None:
-    bin_folder = tmp_path / "bin"
-    bin_folder.mkdir()
+    bin_directory = tmp_path / "bin"
+    bin_directory.mkdir()
     for name in ("serve-it", "python3"):
-        (bin_folder / name).write_text("")
-        (bin_folder / name).chmod(0o755)
+        (bin_directory / name).write_text("")
+        (bin_directory / name).chmod(0o755)
     (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nversion_info = 3.12.4.final.0\n")
     metadata = tmp_path / "lib" / "python3.12" / "site-packages" / "Server-9.1.dist-info"
     metadata.mkdir(parents=True)
@@ -254,47 +255,48 @@ def test_versions_are_read_from_the_environment_of_the_program(tmp_path: Path) -
     (metadata / "entry_points.txt").write_text("[console_scripts]\nserve-it = server:main\n")
 
     for command in ("bin/serve-it {port}", "bin/python3 -m server {port}"):
-        found = user_environment(own(command, folder=tmp_path))
-        assert isinstance(found, UserEnvironment)
-        assert (found.version, found.python_version) == ("9.1", "3.12.4")
-    unknown = user_environment(own("bin/python3 serve.py {port}", folder=tmp_path))
+        environment = user_environment(user_server(command, folder=tmp_path))
+        assert isinstance(environment, UserEnvironment)
+        assert (environment.version, environment.python_version) == ("9.1", "3.12.4")
+    unknown = user_environment(user_server("bin/python3 serve.py {port}", folder=tmp_path))
     assert isinstance(unknown, UserEnvironment)
     assert unknown.version is None
 
 
-def test_it_runs_in_the_users_environment(tmp_path: Path) -> None:
-    found = user_environment(own(f"{PYTHON} {{port}}", folder=tmp_path))
-    assert isinstance(found, UserEnvironment)
+def test_a_command_runs_in_the_users_environment(tmp_path: Path) -> None:
+    environment = user_environment(user_server(f"{PYTHON} {{port}}", folder=tmp_path))
+    assert isinstance(environment, UserEnvironment)
     inherited = {"PATH": "/x", "VIRTUAL_ENV": "/v", "PYTHONPATH": "/mine", "PYTHONUNBUFFERED": ""}
     added = {"PYTHONDONTWRITEBYTECODE": "1"}
-    assert found.environ(tmp_path, inherited) == inherited | added
-    bundled = found.environ(Path("/bundled"), inherited)
+    assert environment.environ(tmp_path, inherited) == inherited | added
+    bundled = environment.environ(Path("/bundled"), inherited)
     assert bundled["PYTHONPATH"] == os.pathsep.join(["/bundled", "/mine"])
 
 
-def test_an_app_that_cannot_be_imported_fails_only_the_catalogue() -> None:
+def test_an_app_that_cannot_be_imported_fails_only_catalogue_servers() -> None:
     command = {"prod": f"{PYTHON} {{port}}", "gone": f"{PYTHON} {{port}}"}
-    found = resolve_servers(experiment("shop:app", command=command, servers=["waitress"]))
-    gone = server_of(own("no-such-program {port}", "gone"))
-    found["gone"] = replace(found["gone"], server=gone)
+    servers = resolve_servers(experiment("shop:app", command=command, servers=["waitress"]))
+    gone = server_of(user_server("no-such-program {port}", "gone"))
+    servers["gone"] = replace(servers["gone"], server=gone)
     broken = AppImportError("importing shop failed")
-    made = provide(found, {}, print, broken)
-    assert isinstance(made["prod"], UserEnvironment)
-    assert isinstance(made["gone"], ProvisionError)
-    assert made["waitress"] is broken
+    provided = provide(servers, {}, print, broken)
+
+    assert isinstance(provided["prod"], UserEnvironment)
+    assert isinstance(provided["gone"], ProvisionError)
+    assert provided["waitress"] is broken
 
 
 def test_a_stored_plan_restores_its_commands() -> None:
-    found = experiment(command={"prod": f"{PYTHON} {{port}}"})
-    revived = revive(raw_plan(stored_plan(found, (), CpuPlan((0,), (0,), shared_cores=True))))
-    assert revived.own_servers == found.own_servers
+    plan = experiment(command={"prod": f"{PYTHON} {{port}}"})
+    revived = revive(raw_plan(stored_plan(plan, (), CpuPlan((0,), (0,), shared_cores=True))))
+    assert revived.own_servers == plan.own_servers
     other = experiment(command={"prod": f"{PYTHON} -u {{port}}"})
     with pytest.raises(UsageError, match="--resume: own_servers is"):
-        require_same_plan(found, other)
-    assert plain(found)["own_servers"][0]["name"] == "prod"
+        require_same_plan(plan, other)
+    assert plain(plan)["own_servers"][0]["name"] == "prod"
 
 
-def test_its_command_line_is_the_original_command() -> None:
+def test_the_reported_command_line_is_the_original_command() -> None:
     settings = ServerSettings(
         command=("/opt/shop/bin/gunicorn", "--bind", "127.0.0.1:4321", "shop.wsgi"),
         user_command="/opt/shop/bin/gunicorn --bind {address} shop.wsgi",
@@ -305,15 +307,16 @@ def test_its_command_line_is_the_original_command() -> None:
         environment={},
         versions=Versions(server=None, python=None, packages={}),
     )
+
     assert to_paste(settings) == "/opt/shop/bin/gunicorn --bind 127.0.0.1:8000 shop.wsgi"
 
 
-def test_from_python_it_is_an_option_of_the_servers(
+def test_the_python_api_accepts_commands(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[Experiment] = []
+    experiments: list[Experiment] = []
     monkeypatch.setattr(
-        "wsgiload.api.run_sweep", lambda experiment, events: asked.append(experiment)
+        "wsgiload.api.run_sweep", lambda experiment, events: experiments.append(experiment)
     )
     wsgiload.sweep(rates=[5], server=ServerOptions(command={"prod": f"{PYTHON} {{port}}"}))
-    assert [one.name for one in asked[0].own_servers] == ["prod"]
+    assert [server.name for server in experiments[0].own_servers] == ["prod"]
