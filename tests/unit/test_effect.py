@@ -102,7 +102,10 @@ def different_pairs(logs: list[list[float]]) -> set[tuple[int, int]]:
     """The pairs with a significant difference."""
     pairs = list(combinations(range(len(logs)), 2))
     differences = [
-        [one - other for one, other in zip(logs[first], logs[second], strict=True)]
+        [
+            of_first - of_second
+            for of_first, of_second in zip(logs[first], logs[second], strict=True)
+        ]
         for first, second in pairs
     ]
     adjusted = holm([t_test_p(values) for values in differences])
@@ -139,13 +142,13 @@ def test_repeating_disturbed_rounds_preserves_the_power() -> None:
     draw = random.Random(13)
 
     def disturbed(differences: list[float]) -> list[float]:
-        return [one + math.log(8) * (draw.random() < 0.1) for one in differences]
+        return [value + math.log(8) * (draw.random() < 0.1) for value in differences]
 
     def repeated(differences: list[float]) -> list[float]:
         is_disturbed = [draw.random() < 0.1 for _ in differences]
         return [
-            draw.gauss(math.log(1.3), 0.2) if is_repeated else one
-            for one, is_repeated in zip(differences, is_disturbed, strict=True)
+            draw.gauss(math.log(1.3), 0.2) if is_repeated else value
+            for value, is_repeated in zip(differences, is_disturbed, strict=True)
         ]
 
     assert power(6, repeated) >= power(6) - 0.05
@@ -166,8 +169,8 @@ def test_a_small_permutation_test_is_exact(first_size: int, second_size: int) ->
     values = [*first, *second]
     mean, observed = fmean(values), fmean(first)
 
-    distances = [abs(fmean(one) - mean) for one in combinations(values, first_size)]
-    expected = sum(one >= abs(observed - mean) - 1e-12 for one in distances) / len(distances)
+    distances = [abs(fmean(part) - mean) for part in combinations(values, first_size)]
+    expected = sum(value >= abs(observed - mean) - 1e-12 for value in distances) / len(distances)
     assert permutation_p(first, second) == pytest.approx(expected)
 
 

@@ -57,7 +57,7 @@ from wsgiload.sweeps.cell import Bench
 
 from .filled import filled_summary, limits, resources, verdict
 from .invented_cells import cell, runs_of
-from .invented_cells import experiment as invented
+from .invented_cells import experiment as invented_experiment
 
 HELLO, CPU = BUNDLED["hello"], BUNDLED["cpu"]
 
@@ -437,11 +437,11 @@ def with_apps(slow: float = 2.0) -> list[CellResult]:
     }
     return [
         msgspec.structs.replace(
-            one,
-            app=f"{one.server.rpartition('-')[2]}:app",
-            server="a-hello" if one.server == "again-hello" else one.server,
+            result,
+            app=f"{result.server.rpartition('-')[2]}:app",
+            server="a-hello" if result.server == "again-hello" else result.server,
         )
-        for one in invented(1, means_ns, runs=7, run_effect=0.01)
+        for result in invented_experiment(1, means_ns, runs=7, run_effect=0.01)
     ]
 
 
@@ -454,28 +454,28 @@ def test_only_servers_with_the_same_app_are_compared() -> None:
         ("a-cpu", "b-cpu", "cpu:app"),
     ]
 
-    adjusted = {
+    adjustments = {
         entry.app: entry.p_adjusted / entry.p
         for entry in entries[::-1]
         if entry.p_adjusted is not None and entry.p
     }
 
-    assert adjusted == {"cpu:app": 1.0, "hello:app": 3.0}, "p values are adjusted per app"
+    assert adjustments == {"cpu:app": 1.0, "hello:app": 3.0}, "p values are adjusted per app"
     assert entries[0].aa_factor is not None
     assert entries[3].aa_factor is None, "the A/A test used another app"
 
 
 def test_stored_cells_without_an_app_are_all_compared() -> None:
-    old = [msgspec.structs.replace(one, app=None) for one in with_apps()]
+    old = [msgspec.structs.replace(result, app=None) for result in with_apps()]
     assert len(compare_servers(old)) == math.comb(5, 2)
 
 
 def test_python_versions_of_a_server_are_compared_as_different_servers() -> None:
     cells = [
         msgspec.structs.replace(
-            one, server="waitress", size=one.server.partition("-")[2], app="hello:app"
+            result, server="waitress", size=result.server.partition("-")[2], app="hello:app"
         )
-        for one in invented(2, {"waitress-py3.11": 13e6, "waitress-py3.13": 10e6})
+        for result in invented_experiment(2, {"waitress-py3.11": 13e6, "waitress-py3.13": 10e6})
     ]
     (entry,) = compare_servers(cells)
     assert (entry.conclusion, entry.same_server) == ("different", False)
@@ -487,7 +487,7 @@ def test_the_report_explains_that_apps_are_not_compared_and_counts_pairs_per_app
     assert not any("cannot tell" in line for line in lines), (
         "seven rounds are enough for the three pairs per app"
     )
-    with_cpu = [one for one in with_apps() if one.app == "cpu:app"]
+    with_cpu = [result for result in with_apps() if result.app == "cpu:app"]
     lines = [text for text, _ in comparison_lines(with_comparisons(with_cpu))]
     assert not any("the same app" in line for line in lines)
 
@@ -495,7 +495,11 @@ def test_the_report_explains_that_apps_are_not_compared_and_counts_pairs_per_app
 def test_no_sentence_compares_servers_with_different_apps() -> None:
     servers = ["a-hello", "b-hello", "a-cpu", "b-cpu"]
     facts = {"rates": (1000.0,), "servers": tuple(servers)}
-    cells = [one for one in with_apps() if one.run == 1 and one.id.partition("@")[0] in servers]
+    cells = [
+        result
+        for result in with_apps()
+        if result.run == 1 and result.id.partition("@")[0] in servers
+    ]
     sweep = read_sweep(filled_summary(facts, cells))
     hello = r"p99 response time with hello:app ranged from [\d.]+ ms \(a-hello\) to [\d.]+ ms \(b-hello\)\."
     cpu = r"p99 response time with cpu:app ranged from [\d.]+ ms \(a-cpu\) to [\d.]+ ms \(b-cpu\)\."
@@ -509,7 +513,7 @@ def test_no_sentence_compares_servers_with_different_apps() -> None:
 def test_a_comparison_of_stored_runs_names_the_app_only_if_both_have_the_same() -> None:
     before = runs_of("waitress", [1e6] * 4, app="hello:app")
     assert compare_runs(before, before)[0].app == "hello:app"
-    after = [msgspec.structs.replace(one, app="cpu:app") for one in before]
+    after = [msgspec.structs.replace(result, app="cpu:app") for result in before]
     assert compare_runs(before, after)[0].app is None
 
 

@@ -27,11 +27,14 @@ def delayed(
     cells: Sequence[CellResult], server: str, share: float, bound_status: str = "upper_bound"
 ) -> list[CellResult]:
     """The generator may have added up to ``share`` to each p99 of this server."""
-    return [_delayed(one, share, bound_status) if one.server == server else one for one in cells]
+    return [
+        _delayed(result, share, bound_status) if result.server == server else result
+        for result in cells
+    ]
 
 
-def _delayed(one: CellResult, share: float, bound_status: str) -> CellResult:
-    value = (one.offered_quantiles_ns or {})["0.99"].high
+def _delayed(result: CellResult, share: float, bound_status: str) -> CellResult:
+    value = (result.offered_quantiles_ns or {})["0.99"].high
     assert value is not None
     budget = ErrorBudget(
         value=value,
@@ -42,7 +45,7 @@ def _delayed(one: CellResult, share: float, bound_status: str) -> CellResult:
         band=None,
         bound_status=bound_status,  # type: ignore[arg-type]
     )
-    return msgspec.structs.replace(one, error_budget_ns={"0.99": budget})
+    return msgspec.structs.replace(result, error_budget_ns={"0.99": budget})
 
 
 CELLS = experiment(1, SLOW_AND_FAST)
@@ -74,11 +77,11 @@ def test_the_report_gives_the_reason() -> None:
 
 
 def test_a_change_between_runs_that_the_generator_may_have_caused_is_undecided() -> None:
-    after = [one for one in CELLS if one.server == "gthread"]
+    after = [result for result in CELLS if result.server == "gthread"]
     before = [
-        msgspec.structs.replace(one, id=one.id.replace("sync", "gthread"), server="gthread")
-        for one in CELLS
-        if one.server == "sync"
+        msgspec.structs.replace(result, id=result.id.replace("sync", "gthread"), server="gthread")
+        for result in CELLS
+        if result.server == "sync"
     ]
     [undelayed] = compare_runs(before, after)
     [delayed_change] = compare_runs(before, delayed(after, "gthread", 0.33))

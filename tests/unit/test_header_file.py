@@ -89,6 +89,6 @@ def test_the_file_name_is_required() -> None:
         parse_headers("@")
 
 
-def test_a_directory_is_refused(tmp_path: Path) -> None:
+def test_a_directory_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Is a directory"):
         parse_headers(f"@{tmp_path}")

@@ -150,7 +150,7 @@ def test_every_chart_has_a_finding_and_its_data(source: str) -> None:
         )
     data = data_of(source)
     assert data.breakdown is not None
-    names = [one.name for one in (*data.charts, data.breakdown, *data.timelines)]
+    names = [chart.name for chart in (*data.charts, data.breakdown, *data.timelines)]
     assert [re.findall('id="([^"]*)"', figure)[0] for figure in figures] == names
 
 
@@ -190,7 +190,7 @@ def test_element_ids_are_unique(page: Page) -> None:
     assert len(identifiers) == len(set(identifiers))
 
 
-def test_the_verdict_is_in_words(page: Page) -> None:
+def test_the_verdict_is_stated_in_sentences(page: Page) -> None:
     assert (
         "Which of 8 servers has the lowest p99 at 3,000/s with 2 CPUs and 512 MiB? In 1 run, "
         "gunicorn-gevent had the lowest p99 at 3,000/s, 5.31 ms "

@@ -60,8 +60,8 @@ def three_second_load() -> LoadReport:
     )
 
 
-def write_log(folder: Path, text_lines: list[str]) -> str:
-    path = folder / "latency.hlog"
+def write_log(directory: Path, text_lines: list[str]) -> str:
+    path = directory / "latency.hlog"
     path.write_text("".join(f"{line}\n" for line in text_lines))
     return str(path)
 

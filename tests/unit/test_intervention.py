@@ -164,12 +164,12 @@ def test_pairs_share_their_arrivals_and_cells_are_interleaved() -> None:
 
     run_pairs = [measured[index : index + 2] for index in range(0, 24, 2)]
     assert all(
-        one[0].seed == two[0].seed and {one[1], two[1]} == {"limited", "lifted"}
-        for one, two in run_pairs
+        first[0].seed == second[0].seed and {first[1], second[1]} == {"limited", "lifted"}
+        for first, second in run_pairs
     )
-    assert len({one[0].seed for one, _ in run_pairs}) == 12
+    assert len({first[0].seed for first, _ in run_pairs}) == 12
 
-    levels = [one[0].level for one, _ in run_pairs]
+    levels = [first[0].level for first, _ in run_pairs]
     assert levels == [cell.level for cell in cells] * 6
 
     further = further_runs(cells, replace(EXPERIMENT, intervene="cpu"))

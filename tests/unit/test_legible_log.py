@@ -33,7 +33,7 @@ def test_a_long_log_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
     assert "… 4909 bytes left out …" in text and len(text) < 200
 
 
-def test_truncation_removes_whole_lines(tmp_path: Path) -> None:
+def test_a_line_at_the_cut_is_removed_completely(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("token=abcdefghij\n" * 100)
     make_legible(log, max_bytes=100)

@@ -56,7 +56,7 @@ def test_the_only_difference_between_an_idle_server_and_a_faster_one_is_the_bott
         "8 responds to 60"
     )
     assert alarm.fix == "use the value of pool-8 for POOL"
-    assert [one.check for one in alarms_over_cells(cells)] == ["limiting-variable"]
+    assert [reported.check for reported in alarms_over_cells(cells)] == ["limiting-variable"]
 
     summary = filled_summary({"servers": ("pool-1", "pool-8"), "rates": (60.0,)}, cells)
     warnings = answer_of(summary).warnings

@@ -86,9 +86,7 @@ def test_owners_are_found_in_recorded_tables(tmp_path: Path) -> None:
         (fd_directory / "3").symlink_to(f"socket:[{inode}]")
 
     assert listener_pids(8000, tmp_path) == {5, 6, 8}
-    assert (
-        listener_pids(8001, tmp_path) is None
-    )  # a process listens, but not one whose descriptors can be read
+    assert listener_pids(8001, tmp_path) is None, "no process with readable descriptors listens"
     assert listener_pids(8002, tmp_path) == set()
 
 
@@ -122,10 +120,10 @@ def test_a_single_socket_is_polled_by_its_own_query(
 
 def test_several_sockets_of_a_port_are_polled_by_one_query() -> None:
     with (
-        socket.create_server(("127.0.0.1", 0), reuse_port=True) as one,
-        socket.create_server(("127.0.0.1", one.getsockname()[1]), reuse_port=True),
+        socket.create_server(("127.0.0.1", 0), reuse_port=True) as first,
+        socket.create_server(("127.0.0.1", first.getsockname()[1]), reuse_port=True),
     ):
-        port = one.getsockname()[1]
+        port = first.getsockname()[1]
         assert polling_queries(port) == listen_queries(port)[:1]
     assert polling_queries(port) == listen_queries(port)
 

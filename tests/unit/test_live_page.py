@@ -100,7 +100,7 @@ def test_the_page_may_connect_only_to_its_server(page: LivePage) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/events", "/report"])
-def test_other_host_names_are_refused(page: LivePage, path: str) -> None:
+def test_other_host_names_are_rejected(page: LivePage, path: str) -> None:
     assert get(page, path, "attacker.example")[0] == 403
     assert get(page, path, f"attacker.example:{page.port}")[0] == 403
     assert get(page, host=f"localhost:{page.port}")[0] == 200

@@ -66,10 +66,10 @@ def test_the_least_disturbed_attempt_is_reported_regardless_of_its_result() -> N
     fast, slow, last = attempt(1, 3.0), attempt(2, 1.0, p99_ms=99), attempt(3, 5.0)
     report = reported([fast, slow, last]).report
     assert report.response_time_ns == slow.report.response_time_ns
-    assert [one.reported for one in report.attempts] == [False, True, False]
-    assert [one.disturbed_s for one in report.attempts] == [3.0, 1.0, 5.0]
-    assert [one.p99_ns for one in report.attempts] == [1 * MS, 99 * MS, 1 * MS]
-    assert [one.rerun_reason for one in report.attempts] == [
+    assert [entry.reported for entry in report.attempts] == [False, True, False]
+    assert [entry.disturbed_s for entry in report.attempts] == [3.0, 1.0, 5.0]
+    assert [entry.p99_ns for entry in report.attempts] == [1 * MS, 99 * MS, 1 * MS]
+    assert [entry.rerun_reason for entry in report.attempts] == [
         f"other processes or the hypervisor disturbed {seconds} of 10 s" for seconds in (3, 1, 5)
     ]
 

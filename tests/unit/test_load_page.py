@@ -86,7 +86,7 @@ def test_the_page_has_its_parts_in_order_and_a_table_under_each_chart() -> None:
     assert positions == sorted(positions)
 
     data = data_of(source)
-    assert ([one.name for one in data.charts], [one.name for one in data.timelines]) == (
+    assert ([chart.name for chart in data.charts], [chart.name for chart in data.timelines]) == (
         ["spectrum"],
         ["time-0"],
     )

@@ -101,7 +101,7 @@ def test_the_leanest_wins_after_it_met_the_objective_in_four_full_rounds() -> No
 
 def test_a_repeated_trial_counts_once_by_its_least_disturbed_attempt() -> None:
     runs = _runs("a", FIRST, 20) + _runs("a", FULL, 20)
-    undisturbed = [msgspec.structs.replace(one, disturbed_s=0.0) for one in runs]
+    undisturbed = [msgspec.structs.replace(trial, disturbed_s=0.0) for trial in runs]
     repeated = msgspec.structs.replace(
         _trial("a", 3, 200, attempt=2, disturbed_s=9.0), id=f"{undisturbed[2].id}.2"
     )
@@ -213,7 +213,7 @@ def test_the_leanest_is_recommended_and_the_others_are_mentioned() -> None:
 
 def test_figures_use_only_full_rounds() -> None:
     summary = _summary(WON)
-    assert {one.server: one.runs for one in summary.aggregates or ()} == {
+    assert {aggregate.server: aggregate.runs for aggregate in summary.aggregates or ()} == {
         "lean": (2, 3, 4, 5),
         "quick": (2, 3, 4, 5),
     }
@@ -222,7 +222,9 @@ def test_figures_use_only_full_rounds() -> None:
 
 
 def test_an_undecided_race_names_the_budget_that_would_decide_it() -> None:
-    undecided = _recommendation(_summary([one for one in WON if one.run < 4])).no_recommendation
+    undecided = _recommendation(
+        _summary([trial for trial in WON if trial.run < 4])
+    ).no_recommendation
     assert undecided is not None
     assert (
         undecided.reason == "lean met the objective in all 2 runs at 1,000/s, but 4 runs are needed"
@@ -233,7 +235,9 @@ def test_an_undecided_race_names_the_budget_that_would_decide_it() -> None:
 
 
 def test_one_full_round_is_counted_in_the_singular() -> None:
-    undecided = _recommendation(_summary([one for one in WON if one.run < 3])).no_recommendation
+    undecided = _recommendation(
+        _summary([trial for trial in WON if trial.run < 3])
+    ).no_recommendation
     assert undecided is not None
     assert undecided.reason.startswith("lean met the objective in 1 run at 1,000/s, but 4 runs")
 
@@ -274,7 +278,7 @@ def test_the_table_shows_the_rate_of_the_recommendation() -> None:
     summary = _summary([_trial("lean", 1, 400.0, rate=2000.0), *WON], (1000.0, 2000.0))
     answer = answer_of(summary)
     assert answer.ranking[0].entries[0].status == "ranked"
-    assert [one.level for one in shown_levels(answer, summary)] == ["1,000/s"]
+    assert [shown.level for shown in shown_levels(answer, summary)] == ["1,000/s"]
 
 
 def test_the_objective_is_missed_if_no_setting_meets_it() -> None:

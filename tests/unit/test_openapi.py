@@ -190,9 +190,9 @@ def imported(description: object, *methods: str) -> ImportedTargets:
     return targets_of_openapi(json.dumps(description).encode(), methods)
 
 
-def requests(description: object, folder: Path, *methods: str) -> list[RequestPlan]:
+def requests(description: object, directory: Path, *methods: str) -> list[RequestPlan]:
     """The requests that a load reads from the imported file."""
-    path = folder / "imported.targets"
+    path = directory / "imported.targets"
     path.write_text(imported(description, *methods).text, encoding="utf-8")
     return [target.request for target in targets_of(path)]
 
@@ -215,9 +215,9 @@ def with_body(schema: object, **medium: object) -> dict[str, object]:
     return {"openapi": "3.0.3", "paths": {"/a": {"post": operation}}}
 
 
-def body_of(description: object, folder: Path) -> Any:
+def body_of(description: object, directory: Path) -> Any:
     """The body of the first request."""
-    (request,) = requests(description, folder, "POST")
+    (request,) = requests(description, directory, "POST")
     return json.loads(sent(request).body or b"")
 
 
@@ -261,10 +261,10 @@ def test_a_body_follows_its_schema(tmp_path: Path) -> None:
 
 
 def test_swagger_2_is_imported_with_its_base_path_and_notes(tmp_path: Path) -> None:
-    pet, statuses, one, form = requests(PETSTORE, tmp_path, "POST")
+    pet, statuses, by_id, form = requests(PETSTORE, tmp_path, "POST")
     assert json.loads(sent(pet).body or b"") == {"name": "doggie {{x}}", "photoUrls": ["text"]}
     assert (pet.url, statuses.url) == ("/v2/pet", "/v2/pet/findByStatus?status=available")
-    assert (one.url, one.name) == ("/v2/pet/{{random:1:1000}}", "GET /pet/{petId}")
+    assert (by_id.url, by_id.name) == ("/v2/pet/{{random:1:1000}}", "GET /pet/{petId}")
     assert form.body_base64 == base64.b64encode(b"name=text&status=so%20ld").decode()
     assert dict(form.headers) == {"Content-Type": "application/x-www-form-urlencoded"}
     assert imported(PETSTORE, "POST").notes == (

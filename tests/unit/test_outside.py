@@ -158,10 +158,10 @@ def test_a_bundled_app_counts_its_calls_in_each_process(name: str, upstream: str
             }
             subprocess.run([sys.executable, "-c", program], env=variables, check=True)
         assert counters.read().requests_seen == 6
-        folder = counters.folder
+        directory = counters.folder
 
-    assert folder is not None
-    assert not folder.exists()
+    assert directory is not None
+    assert not directory.exists()
 
 
 def test_the_calls_of_a_users_app_are_not_counted() -> None:
@@ -279,7 +279,7 @@ def test_c18_has_a_threshold_and_requires_the_kernel_counters() -> None:
     )
 
 
-def test_c18_only_notes_retransmissions_because_any_connection_of_the_host_may_cause_them() -> None:
+def test_c18_only_notes_retransmissions_of_the_whole_host() -> None:
     assert retransmissions(TcpCounts(0, 9, 9, 9)) is None
     assert retransmissions(TcpCounts(None, 0, 0, 0)) is None
     note = retransmissions(TcpCounts(1, 0, 0, 0))

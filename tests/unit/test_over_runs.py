@@ -340,7 +340,7 @@ def test_a_discarded_trial_is_listed_and_does_not_affect_the_exit_code() -> None
     assert exit_code(summary) == 0
 
 
-def test_an_experiment_with_more_than_a_fifth_discarded_trials_is_invalid() -> None:
+def test_an_experiment_with_more_than_a_fifth_of_its_trials_discarded_is_invalid() -> None:
     """Even if every rerun was valid."""
     cells = [invalid(cell("a")), rerun(cell("a"), 2), cell("a", 2), cell("a", 3)]
     summary = analyse(summary_of(cells, runs=3))

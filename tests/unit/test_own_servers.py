@@ -40,8 +40,8 @@ from wsgiload.results.stored_plan import raw_plan, require_same_plan, revive, st
 PYTHON = sys.executable
 
 
-def user_server(command: str, name: str = "prod", folder: Path = Path("/shop")) -> UserServer:
-    return UserServer(name, command, folder)
+def user_server(command: str, name: str = "prod", directory: Path = Path("/shop")) -> UserServer:
+    return UserServer(name, command, directory)
 
 
 def launch_context(host: str = "127.0.0.1", **size: int | None) -> LaunchContext:
@@ -255,16 +255,16 @@ def test_versions_are_read_from_the_environment_of_the_program(tmp_path: Path) -
     (metadata / "entry_points.txt").write_text("[console_scripts]\nserve-it = server:main\n")
 
     for command in ("bin/serve-it {port}", "bin/python3 -m server {port}"):
-        environment = user_environment(user_server(command, folder=tmp_path))
+        environment = user_environment(user_server(command, directory=tmp_path))
         assert isinstance(environment, UserEnvironment)
         assert (environment.version, environment.python_version) == ("9.1", "3.12.4")
-    unknown = user_environment(user_server("bin/python3 serve.py {port}", folder=tmp_path))
+    unknown = user_environment(user_server("bin/python3 serve.py {port}", directory=tmp_path))
     assert isinstance(unknown, UserEnvironment)
     assert unknown.version is None
 
 
 def test_a_command_runs_in_the_users_environment(tmp_path: Path) -> None:
-    environment = user_environment(user_server(f"{PYTHON} {{port}}", folder=tmp_path))
+    environment = user_environment(user_server(f"{PYTHON} {{port}}", directory=tmp_path))
     assert isinstance(environment, UserEnvironment)
     inherited = {"PATH": "/x", "VIRTUAL_ENV": "/v", "PYTHONPATH": "/mine", "PYTHONUNBUFFERED": ""}
     added = {"PYTHONDONTWRITEBYTECODE": "1"}
