@@ -160,7 +160,7 @@ def test_a_trial_near_its_limit_is_doubtful_if_the_generator_was_delayed() -> No
 def test_a_trial_that_another_check_made_invalid_is_not_judged_by_its_figures(
     blame: Blame, met: bool | None
 ) -> None:
-    late = msgspec.structs.replace(_late(12, value_ms=40), verdict=verdict("invalid", blame))
+    late = msgspec.structs.replace(_delayed_run(12, value_ms=40), verdict=verdict("invalid", blame))
 
     judgement = parse_objective(["p99<50ms"]).judge(late)
 

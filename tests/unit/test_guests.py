@@ -65,9 +65,9 @@ def test_without_qemu_the_missing_packages_are_named(
     )
 
     assert guests.main([]) == 0
-    fix = "as root run: apt-get install qemu-system-x86 mmdebstrap"
-    assert (
-        capsys.readouterr().out == f"test-vm: not run: qemu-system-x86, mmdebstrap missing; {fix}\n"
+    packages = "qemu-system-x86 mmdebstrap"
+    assert capsys.readouterr().out == (
+        f"test-vm: not run: missing packages; as root run: apt-get install {packages}\n"
     )
 
 
@@ -75,5 +75,5 @@ def test_an_unknown_guest_is_rejected(capsys: pytest.CaptureFixture[str]) -> Non
     assert guests.main(["windows"]) == 2
     assert (
         capsys.readouterr().out
-        == "test-vm: there is no guest windows; choose from direct, systemd, systemd-root\n"
+        == "test-vm: unknown guest windows; choose from direct, systemd, systemd-root\n"
     )

@@ -71,8 +71,7 @@ def unmet_requirement() -> str:
     """Why the guests cannot run on this host, or an empty text."""
     missing = [package for program, package in NEEDED.items() if shutil.which(program) is None]
     if missing:
-        packages = " ".join(missing)
-        return f"{packages} missing; install with: apt-get install {packages}"
+        return f"missing packages; as root run: apt-get install {' '.join(missing)}"
     if image.release()[0] not in image.KERNEL_PACKAGES:
         return f"the guests need one of the distributions {', '.join(image.KERNEL_PACKAGES)}"
     return ""
