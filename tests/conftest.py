@@ -1,4 +1,4 @@
-"""What every test needs, however the run was started."""
+"""Signal handlers and reruns for all tests."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-# Tests of real processes, kernels and clocks: noise that is too short to be detected can make them
-# fail.
-TIMED = [Path(__file__).parent / name for name in ("integration", "limits")]
-# Here even a rare failure is a fault: something is left, or shown.
-NEVER_TWICE = {
+# Tests with real processes, kernels and clocks can fail because of a disturbance that is too short
+# to be detected.
+TIMED_DIRECTORIES = [Path(__file__).parent / name for name in ("integration", "limits")]
+# In these modules, even a rare failure is a bug: leftover processes or files, or disclosed secrets.
+NEVER_RERUN = {
     "test_closed_terminal",
     "test_full_disk",
     "test_hostile_text",
@@ -21,8 +21,8 @@ NEVER_TWICE = {
 
 
 def pytest_configure() -> None:
-    """A shell starts a background job with SIGINT ignored, and ``nohup`` any job with SIGHUP, which
-    the commands under test would inherit."""
+    """Restore signals that the commands under test would inherit as ignored: a shell ignores SIGINT
+    in background jobs, and ``nohup`` ignores SIGHUP."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -30,9 +30,8 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A timed test fails only if it fails twice; the summary counts the first failures as
-    ``rerun``."""
+    """Rerun a failed timed test once; pytest's summary counts it as ``rerun``."""
     for item in items:
-        is_timed = any(item.path.is_relative_to(folder) for folder in TIMED)
-        if is_timed and item.path.stem not in NEVER_TWICE:
+        is_timed = any(item.path.is_relative_to(directory) for directory in TIMED_DIRECTORIES)
+        if is_timed and item.path.stem not in NEVER_RERUN:
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=2))

@@ -1,5 +1,5 @@
-"""An invented cgroupfs that behaves like the kernel where the code depends on it, and the real
-one."""
+"""A fake cgroupfs that behaves like the kernel's where the code depends on it, and fixtures for
+tests with the real one."""
 
 from __future__ import annotations
 
@@ -63,15 +63,14 @@ V2_FILES = {
 
 
 class FakeKernel:
-    """A root directory with control-group mounts; new groups get the files the kernel would
-    make."""
+    """A root directory with cgroup mounts; new groups get the files that a kernel would create."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.made: list[Path] = []
+        self.created: list[Path] = []
         self._mounts: list[str] = []
         self._memberships: list[str] = []
-        self._missing: set[str] = set()
+        self._omitted: set[str] = set()
         self.write("proc/swaps", "Filename Type Size Used Priority")
 
     def write(self, path: str, text: str) -> Path:
@@ -80,35 +79,37 @@ class FakeKernel:
         target.write_text(text + "\n")
         return target
 
-    def without(self, *names: str) -> None:
-        """Files this kernel does not have."""
-        self._missing.update(names)
+    def omit(self, *names: str) -> None:
+        """Create new groups without these files, as an older kernel does."""
+        self._omitted.update(names)
 
     def mount_v1(self, controllers: str, group: str = "/", visible: str = "/") -> Path:
         point = f"/sys/fs/cgroup/{controllers}"
         return self._mount(point, visible, group, f"cgroup cgroup rw,{controllers}", controllers)
 
     def mount_v2(self, controllers: str, group: str = "/", point: str = "/sys/fs/cgroup") -> Path:
-        own = self._mount(point, "/", group, "cgroup2 cgroup2 rw", "")
-        (own / "cgroup.controllers").write_text(controllers + "\n")
-        return own
+        directory = self._mount(point, "/", group, "cgroup2 cgroup2 rw", "")
+        (directory / "cgroup.controllers").write_text(controllers + "\n")
+        return directory
 
     def _mount(self, point: str, visible: str, group: str, kind: str, controllers: str) -> Path:
+        """Mount a hierarchy with this process in ``group``; return the group's directory."""
         number = len(self._mounts) + 30
         self._mounts.append(f"{number} 1 0:{number} {visible} {point} rw,relatime - {kind}")
         self._memberships.append(f"{number}:{controllers}:{group}")
         self.write("proc/self/mountinfo", "\n".join(self._mounts))
         self.write("proc/self/cgroup", "\n".join(self._memberships))
-        inside = group if visible == "/" else group[len(visible) :]
-        own = self.root / point.lstrip("/") / inside.strip("/")
-        own.mkdir(parents=True, exist_ok=True)
-        self._fill(own)
-        return own
 
-    def make(self, directory: Path) -> None:
+        relative = group if visible == "/" else group[len(visible) :]
+        directory = self.root / point.lstrip("/") / relative.strip("/")
+        directory.mkdir(parents=True, exist_ok=True)
+        self._fill(directory)
+        return directory
+
+    def create_group(self, directory: Path) -> None:
         directory.mkdir()
         self._fill(directory)
-        self.made.append(directory)
+        self.created.append(directory)
 
     def _fill(self, directory: Path) -> None:
         contents = {"cgroup.procs": ""}
@@ -119,18 +120,19 @@ class FakeKernel:
                 contents |= V1_FILES.get(name, {})
         else:
             contents |= V2_CORE
-            handed = directory.parent / "cgroup.subtree_control"
-            for name in handed.read_text().replace("+", "").split() if handed.exists() else []:
+            enabled = directory.parent / "cgroup.subtree_control"
+            for name in enabled.read_text().replace("+", "").split() if enabled.exists() else []:
                 contents |= V2_FILES[name]
+
         for name, text in contents.items():
-            if name not in self._missing:
+            if name not in self._omitted:
                 (directory / name).write_text(text + "\n")
 
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
     fake = FakeKernel(tmp_path)
-    monkeypatch.setattr(files, "make_directory", fake.make)
+    monkeypatch.setattr(files, "make_directory", fake.create_group)
 
     def remove(directory: Path) -> bool:
         shutil.rmtree(directory, ignore_errors=True)
@@ -142,20 +144,18 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
 
 @pytest.fixture(scope="session")
 def real_limits() -> Limits:
-    """Limits this machine really enforces, or a skip that says why it does not."""
+    """Limits that this machine enforces. Skips the test if it cannot enforce any."""
     limits = Limits(cpus=0.5, memory_bytes=64 * MIB, pids=64)
     try:
         select_backend(limits)
     except LimitsError as error:
-        pytest.skip(f"no control groups here: {error}")
+        pytest.skip(f"no usable cgroups: {error}")
     return limits
 
 
 @pytest.fixture
-def nothing_left() -> Iterator[None]:
-    """Fails a test that leaves a group of this process behind."""
+def no_leftover_groups() -> Iterator[None]:
+    """Fails a test that leaves a cgroup of this process behind."""
     yield
-    assert (
-        groups_made_by(os.getpid(), [mount.directory for mount in files.find_mounts(Path("/"))])
-        == []
-    )
+    directories = [mount.directory for mount in files.find_mounts(Path("/"))]
+    assert groups_made_by(os.getpid(), directories) == []

@@ -1,5 +1,5 @@
-"""What the tests on the real kernel share: programs to limit, waiting, and judging what a busy host
-can spoil."""
+"""Helpers of the tests on the real kernel: starting limited programs, waiting, and checking CPU
+shares on a possibly busy host."""
 
 from __future__ import annotations
 
@@ -25,32 +25,36 @@ print("ready", flush=True)
 time.sleep(600)
 """
 
-# An emulated machine keeps time less well than a real one.
+# Time is less accurate in an emulated machine.
 SHARE_TOLERANCE = 0.10 if "WSGILOAD_GUEST" in os.environ else 0.05
-FOREIGN_LIMIT_CORES = 0.1
-PERIOD_S = 0.1
-LOST_LIMIT = 0.05
+MAX_FOREIGN_CORES = 0.1
+CPU_PERIOD_S = 0.1
+# Of the expected CPU periods.
+MAX_LOST_SHARE = 0.05
 
 
 def eventually(condition: Callable[[], object], timeout_s: float = 20.0) -> None:
     deadline_s = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline_s, "did not happen in time"
+        assert time.monotonic() < deadline_s, f"condition not met within {timeout_s:g} s"
         time.sleep(0.005)
 
 
-def python(group: LimitedGroup, script: str, log: Path, *words: object) -> subprocess.Popen[bytes]:
+def run_python(
+    group: LimitedGroup, script: str, log: Path, *arguments: object
+) -> subprocess.Popen[bytes]:
+    """Start a Python script in the group, with its output in ``log``."""
+    argv = [sys.executable, "-c", script, *map(str, arguments)]
     with log.open("wb") as stream:
-        return group.spawn(
-            [sys.executable, "-c", script, *map(str, words)], env={}, cwd=Path("/"), log=stream
-        )
+        return group.spawn(argv, env={}, cwd=Path("/"), log=stream)
 
 
 def new_group(limits: Limits, label: str) -> closing[LimitedGroup]:
     return closing(select_backend(limits).create(limits, label))
 
 
-def runs(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Whether the process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -58,37 +62,35 @@ def runs(pid: int) -> bool:
 
 
 def disturbance(since: tuple[float, float], ours_ns: int, periods: int) -> str | None:
-    """What others did to us since ``busy`` was asked: the cores they used, the hypervisor included,
-    or, in an emulated machine that did not get its own processors in time, the CPU periods that
-    never began."""
-    then_s, busy_then_s = since
-    now_s, busy_now_s = busy()
-    foreign = (busy_now_s - busy_then_s - ours_ns / 1e9) / (now_s - then_s)
-    if foreign > FOREIGN_LIMIT_CORES:
-        return f"others used {foreign:.2f} cores"
-    usual = (now_s - then_s) / PERIOD_S
-    return (
-        f"only {periods} of {usual:.0f} CPU periods began"
-        if periods < usual * (1 - LOST_LIMIT)
-        else None
-    )
+    """How the host was disturbed since ``busy_time`` returned ``since``, if it was: other processes
+    or the hypervisor used CPU time, or CPU periods are missing because an emulated machine was not
+    scheduled. ``ours_ns`` is the CPU time of the group, ``periods`` its number of CPU periods."""
+    begin_s, busy_begin_s = since
+    end_s, busy_end_s = busy_time()
+    foreign_cores = (busy_end_s - busy_begin_s - ours_ns / 1e9) / (end_s - begin_s)
+    if foreign_cores > MAX_FOREIGN_CORES:
+        return f"others used {foreign_cores:.2f} cores"
+
+    expected_periods = (end_s - begin_s) / CPU_PERIOD_S
+    if periods < expected_periods * (1 - MAX_LOST_SHARE):
+        return f"only {periods} of {expected_periods:.0f} CPU periods began"
+    return None
 
 
-def busy() -> tuple[float, float]:
-    """The time, and the seconds for which all cores together were not idle."""
+def busy_time() -> tuple[float, float]:
+    """The current time and the total busy time of all cores, in seconds."""
     fields = [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
     return time.monotonic(), (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
 
 
-def require_share(used_ns: int, length_ns: int, expected: float, disturbed: str | None) -> None:
-    """A share of CPU time: more than the limit is a failure always, less only where nobody else is
-    to blame."""
-    share = used_ns / length_ns
-    assert share <= expected * (1 + SHARE_TOLERANCE), (
-        f"{share:.4f} cores in a limit of {expected:g}"
-    )
-    if share >= expected * (1 - SHARE_TOLERANCE):
+def require_cores(used_ns: int, duration_ns: int, limit: float, disturbed: str | None) -> None:
+    """Check that a group used its whole CPU limit and no more. On a disturbed host, using less is
+    inconclusive."""
+    cores = used_ns / duration_ns
+    assert cores <= limit * (1 + SHARE_TOLERANCE), f"{cores:.4f} cores with a limit of {limit:g}"
+    if cores >= limit * (1 - SHARE_TOLERANCE):
         return
+
     if disturbed is not None:
-        pytest.skip(f"INCONCLUSIVE(host): {share:.4f} cores of {expected:g} while {disturbed}")
-    pytest.fail(f"{share:.4f} cores of {expected:g}, and nobody else is to blame")
+        pytest.skip(f"INCONCLUSIVE(host): {cores:.4f} cores of {limit:g} while {disturbed}")
+    pytest.fail(f"{cores:.4f} cores of {limit:g} on an undisturbed host")

@@ -1,4 +1,4 @@
-"""Parsing of what the kernel writes, on text as kernels really write it."""
+"""Parsing of kernel files, with text from real kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wsgiload.limits.files import CounterFiles, CounterSource, Mount
 from wsgiload.limits.model import Counters
 
 
-def test_reads_mounts_and_skips_the_rest(tmp_path: Path) -> None:
+def test_cgroup_mounts_and_memberships_are_read(tmp_path: Path) -> None:
     proc = tmp_path / "proc/self"
     proc.mkdir(parents=True)
     (proc / "mountinfo").write_text(
@@ -21,34 +21,36 @@ def test_reads_mounts_and_skips_the_rest(tmp_path: Path) -> None:
         "33 31 0:30 / /mnt/with\\040space rw - cgroup2 cgroup2 rw,nsdelegate\n"
     )
     (proc / "cgroup").write_text("2:cpu,cpuacct:/docker/ab/x\n1:name=systemd:/\n0::/user.slice\n")
+
     first, second = files.find_mounts(tmp_path)
     assert first.directory == tmp_path / "sys/fs/cgroup/cpu,cpuacct"
     assert first.version == 1 and {"cpu", "cpuacct"} <= first.controllers
     assert second.version == 2 and second.directory == tmp_path / "mnt/with space"
-    own = files.own_memberships(tmp_path)
-    assert own == {
+
+    memberships = files.own_memberships(tmp_path)
+    assert memberships == {
         "cpu": "/docker/ab/x",
         "cpuacct": "/docker/ab/x",
         "name=systemd": "/",
         "": "/user.slice",
     }
-    assert files.own_directory(first, own["cpu"]) == first.directory / "x"
-    assert files.own_directory(second, own[""]) == second.directory / "user.slice"
+    assert files.own_directory(first, memberships["cpu"]) == first.directory / "x"
+    assert files.own_directory(second, memberships[""]) == second.directory / "user.slice"
 
 
-def test_a_group_outside_the_visible_part_falls_back_to_the_mount() -> None:
+def test_the_mount_is_used_if_the_group_is_not_visible() -> None:
     mount = Mount(Path("/cg"), "/docker/ab", 1, frozenset())
     assert files.own_directory(mount, "/docker/abc") == Path("/cg")
     assert files.own_directory(mount, "/docker/ab") == Path("/cg")
 
 
-def test_nothing_is_mounted_where_proc_is_missing(tmp_path: Path) -> None:
+def test_without_proc_there_are_no_mounts_no_groups_and_no_swap(tmp_path: Path) -> None:
     assert files.find_mounts(tmp_path) == []
     assert files.own_memberships(tmp_path) == {}
     assert not files.swap_is_on(tmp_path)
 
 
-def test_pressure_becomes_nanoseconds() -> None:
+def test_pressure_is_converted_to_nanoseconds() -> None:
     text = (
         "some avg10=1.53 avg60=0.44 avg300=0.10 total=508146\nfull avg10=0.00 avg60=0.00 "
         "avg300=0.00 total=7"
@@ -57,7 +59,7 @@ def test_pressure_becomes_nanoseconds() -> None:
     assert files.CPU_PRESSURE(text.splitlines()[0]) == {"psi_cpu_some_ns": 508_146_000}
 
 
-def test_ancestors_stop_at_the_top() -> None:
+def test_ancestors_end_at_the_top_directory() -> None:
     assert list(files.ancestors(Path("/a/b/c"), Path("/a"))) == [
         Path("/a/b/c"),
         Path("/a/b"),
@@ -66,35 +68,36 @@ def test_ancestors_stop_at_the_top() -> None:
     assert list(files.ancestors(Path("/x"), Path("/a"))) == [Path("/x")]
 
 
-def test_writing_never_creates_a_file(tmp_path: Path) -> None:
+def test_writing_does_not_create_a_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         files.write_text(tmp_path / "cpu.max", "1")
 
 
-def test_counters_from_files_that_are_missing_or_broken_are_none(tmp_path: Path) -> None:
+def test_counters_of_missing_or_malformed_files_are_none(tmp_path: Path) -> None:
     (tmp_path / "usage").write_text("12\n")
-    (tmp_path / "broken").write_text("not a number\n")
-    readers = CounterFiles(
+    (tmp_path / "malformed").write_text("not a number\n")
+    counter_files = CounterFiles(
         [
             CounterSource(tmp_path / "usage", files.single("cpu_usage_ns")),
-            CounterSource(tmp_path / "broken", files.single("memory_bytes")),
-            CounterSource(tmp_path / "absent", files.single("pids")),
+            CounterSource(tmp_path / "malformed", files.single("memory_bytes")),
+            CounterSource(tmp_path / "missing", files.single("pids")),
         ]
     )
-    assert readers.read() == Counters(cpu_usage_ns=12)
+
+    assert counter_files.read() == Counters(cpu_usage_ns=12)
     (tmp_path / "usage").write_text("15\n")
-    assert readers.read().cpu_usage_ns == 15
-    readers.close()
-    readers.close()
-    assert readers.read() == Counters()
+    assert counter_files.read().cpu_usage_ns == 15
+
+    counter_files.close()
+    counter_files.close()
+    assert counter_files.read() == Counters()
 
 
-def test_a_costly_file_is_read_whenever_somebody_asks(tmp_path: Path) -> None:
+def test_each_read_includes_files_with_a_long_spacing(tmp_path: Path) -> None:
+    """Only a sampler spaces its reads."""
     (tmp_path / "memory.stat").write_text("anon 5\n")
     parse = files.renamed({"anon": "memory_anon_bytes"})
-    readers = CounterFiles([CounterSource(tmp_path / "memory.stat", parse, 3_600_000_000_000)])
-    assert [readers.read().memory_anon_bytes for _ in range(2)] == [
-        5,
-        5,
-    ]  # only a sampler spaces its readings
-    readers.close()
+    source = CounterSource(tmp_path / "memory.stat", parse, 3_600_000_000_000)
+    counter_files = CounterFiles([source])
+    assert [counter_files.read().memory_anon_bytes for _ in range(2)] == [5, 5]
+    counter_files.close()

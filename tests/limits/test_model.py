@@ -1,4 +1,4 @@
-"""Rules about limits: what is refused, when a quota is written, what counts as not enforced."""
+"""Rules for limits: which are rejected, when a quota is written, and which count as not enforced."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MIB = 1024 * 1024
         (Limits(pids=0), "--pids 0 is too small to start a server"),
     ],
 )
-def test_refuses_what_cannot_be_enforced(limits: Limits, cause: str) -> None:
+def test_limits_that_cannot_be_enforced_are_rejected(limits: Limits, cause: str) -> None:
     with pytest.raises(LimitsError, match=cause) as caught:
         validate_limits(limits, (0, 1))
     assert caught.value.fix
@@ -44,7 +44,7 @@ def test_refuses_what_cannot_be_enforced(limits: Limits, cause: str) -> None:
         Limits(memory_bytes=4 * MIB, pids=1, server_cpus=(0, 1)),
     ],
 )
-def test_accepts_what_can_be(limits: Limits) -> None:
+def test_limits_that_can_be_enforced_are_accepted(limits: Limits) -> None:
     validate_limits(limits, (0, 1))
 
 
@@ -59,34 +59,34 @@ def test_accepts_what_can_be(limits: Limits) -> None:
         (Limits(cpus=0.5, cpu_period_us=10_000), 5_000),
     ],
 )
-def test_writes_a_quota_only_where_pinning_is_not_enough(
+def test_a_quota_is_written_only_if_pinning_is_not_enough(
     limits: Limits, quota_us: int | None
 ) -> None:
     assert limits.quota_us(cpuset_holds=True) == quota_us
 
 
-def test_an_affinity_mask_alone_is_no_limit() -> None:
+def test_an_affinity_mask_does_not_replace_a_quota() -> None:
     assert Limits(cpus=1, server_cpus=(1,)).quota_us(cpuset_holds=False) == 100_000
 
 
-def test_what_was_not_read_back_is_not_enforced() -> None:
+def test_limits_that_were_not_read_back_are_not_enforced() -> None:
     limits = Limits(cpus=0.5, memory_bytes=64 * MIB, pids=10)
     assert unmet(limits, {}, swap_on=True) == ("cpus", "memory", "swap", "pids")
-    holds = {"effective_cpus": 0.5, "effective_memory_bytes": 64 * MIB, "effective_pids": 10}
-    assert unmet(limits, holds, swap_on=False) == ()
-    assert unmet(limits, {**holds, "swap_bytes": 0}, swap_on=True) == ()
-    assert unmet(limits, {**holds, "effective_memory_bytes": 32 * MIB}, swap_on=False) == (
-        "memory",
-    )
+
+    read_back = {"effective_cpus": 0.5, "effective_memory_bytes": 64 * MIB, "effective_pids": 10}
+    assert unmet(limits, read_back, swap_on=False) == ()
+    assert unmet(limits, {**read_back, "swap_bytes": 0}, swap_on=True) == ()
+    smaller = {**read_back, "effective_memory_bytes": 32 * MIB}
+    assert unmet(limits, smaller, swap_on=False) == ("memory",)
     assert unmet(Limits(), {}, swap_on=True) == ()
 
 
-def test_a_page_less_of_memory_is_still_what_was_asked_for() -> None:
+def test_a_memory_limit_may_be_rounded_down_to_whole_pages() -> None:
     limits = Limits(memory_bytes=64 * MIB + 100)
     assert unmet(limits, {"effective_memory_bytes": 64 * MIB}, swap_on=False) == ()
 
 
-def test_a_group_name_tells_its_maker() -> None:
+def test_a_group_name_contains_the_pid_of_its_creator() -> None:
     name = new_group_name("gunicorn/gthread @ 100")
     assert "/" not in name
     assert creator_pid(name) == os.getpid()
@@ -95,7 +95,7 @@ def test_a_group_name_tells_its_maker() -> None:
     assert creator_pid("docker-12-abcdef01-x") is None
 
 
-def test_a_pin_that_the_kernel_did_not_take_is_not_enforced() -> None:
+def test_pinning_that_the_kernel_did_not_apply_is_not_enforced() -> None:
     limits = Limits(server_cpus=(1, 2))
     assert unmet(limits, {"affinity": "1-2"}, swap_on=False) == ()
     assert unmet(limits, {"affinity": "0-2"}, swap_on=False) == ("server_cpus",)

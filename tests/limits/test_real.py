@@ -1,4 +1,4 @@
-"""On the real kernel: whatever ends an orchestrator, nothing is left behind."""
+"""On the real kernel, no group and no process survives its orchestrator, however that ends."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ from wsgiload.errors import LimitsError
 from wsgiload.limits import Janitor, Limits, remove_stale_groups, select_backend
 from wsgiload.limits.v2 import V2Backend, find_mount
 
-from .real import FORK_BOMB, eventually, python, runs
+from .real import FORK_BOMB, eventually, is_running, run_python
 
-pytestmark = [pytest.mark.limits, pytest.mark.usefixtures("real_limits", "nothing_left")]
+pytestmark = [pytest.mark.limits, pytest.mark.usefixtures("real_limits", "no_leftover_groups")]
 
+ENVIRONMENT = {
+    "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
+    "PATH": os.environ["PATH"],
+}
 ORCHESTRATOR = """
 import json, sys, time
 from pathlib import Path
@@ -39,11 +43,11 @@ with Janitor() as janitor, open(sys.argv[1], "wb") as log:
 """
 
 
-def test_the_unified_hierarchy_alone_can_hold_and_end_a_tree(tmp_path: Path) -> None:
+def test_the_unified_hierarchy_alone_can_contain_and_end_a_process_tree(tmp_path: Path) -> None:
     if find_mount(Path("/")) is None:
         pytest.skip("no cgroup v2 hierarchy is mounted")
     with closing(V2Backend().create(Limits(), "t_unified")) as group:
-        python(group, FORK_BOMB, tmp_path / "log")
+        run_python(group, FORK_BOMB, tmp_path / "log")
         eventually(lambda: (tmp_path / "log").read_text().startswith("ready"))
         assert len(group.pids()) == 31
         assert (group.read_counters().cpu_usage_ns or 0) > 0
@@ -52,57 +56,50 @@ def test_the_unified_hierarchy_alone_can_hold_and_end_a_tree(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("policy", ["strict", "none"])
 def test_the_janitor_cleans_up_after_a_killed_orchestrator(tmp_path: Path, policy: str) -> None:
-    environment = {
-        "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
-        "PATH": os.environ["PATH"],
-    }
     command = [sys.executable, "-c", ORCHESTRATOR, str(tmp_path / "log"), policy]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as orchestrator:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=ENVIRONMENT) as orchestrator:
         try:
             assert orchestrator.stdout is not None
-            told = json.loads(orchestrator.stdout.readline())
-            assert all(runs(pid) for pid in told["pids"])
+            group = json.loads(orchestrator.stdout.readline())
+            assert all(is_running(pid) for pid in group["pids"])
         finally:
             orchestrator.kill()
-    eventually(lambda: not any(runs(pid) for pid in told["pids"]))
-    eventually(lambda: not any(Path(path).exists() for path in told["directories"]))
+    eventually(lambda: not any(is_running(pid) for pid in group["pids"]))
+    eventually(lambda: not any(Path(path).exists() for path in group["directories"]))
 
 
-def test_an_orderly_end_of_the_janitor_removes_what_was_not_released(real_limits: Limits) -> None:
+def test_a_janitor_that_exits_removes_groups_that_were_not_released(real_limits: Limits) -> None:
     with Janitor() as janitor:
         limits = replace(real_limits, cpus=None)
-        kept = select_backend(limits).create(limits, "t_kept")
-        closed = select_backend(limits).create(limits, "t_closed")
-        janitor.watch(kept)
-        janitor.watch(closed)
-        closed.close()
-        janitor.release(closed)
-    assert not any(path.exists() for path in kept.remains().directories)
+        watched = select_backend(limits).create(limits, "t_watched")
+        released = select_backend(limits).create(limits, "t_released")
+        janitor.watch(watched)
+        janitor.watch(released)
+        released.close()
+        janitor.release(released)
+
+    assert not any(path.exists() for path in watched.remains().directories)
     with pytest.raises(LimitsError, match="disappeared"):
-        kept.close()
+        watched.close()
 
 
-def test_groups_of_a_crash_without_janitor_are_found_later(tmp_path: Path) -> None:
+def test_groups_of_an_orchestrator_that_crashed_without_janitor_are_removed(tmp_path: Path) -> None:
     script = (
-        "from pathlib import Path; from wsgiload.limits import Limits, select_backend; import "
-        "os, sys\n"
+        "import os, sys; from pathlib import Path\n"
+        "from wsgiload.limits import Limits, select_backend\n"
         "limits = Limits(pids=50); group = select_backend(limits).create(limits, 't_stale')\n"
         "with open(sys.argv[1], 'wb') as log:\n"
         "    process = group.spawn(['/bin/sleep', '600'], env={}, cwd=Path('/'), log=log)\n"
         "print(process.pid, group.name, flush=True); os.kill(os.getpid(), 9)\n"
     )
-    environment = {
-        "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
-        "PATH": os.environ["PATH"],
-    }
     command = [sys.executable, "-c", script, str(tmp_path / "log")]
-    done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=False)
-    pid, name = done.stdout.decode().split()
+    orchestrator = subprocess.run(command, stdout=subprocess.PIPE, env=ENVIRONMENT, check=False)
+    pid, name = orchestrator.stdout.decode().split()
     assert name in remove_stale_groups()
-    eventually(lambda: not runs(int(pid)))
+    eventually(lambda: not is_running(int(pid)))
 
 
-REPLACED = """
+ORCHESTRATOR_WITH_KILLED_JANITOR = """
 import os, signal, sys, time
 from pathlib import Path
 from wsgiload.limits import Janitor, Limits, select_backend
@@ -121,39 +118,38 @@ with Janitor() as janitor, open(sys.argv[1], "wb") as log:
 
 
 @pytest.mark.parametrize("policy", ["strict", "none"])
-def test_a_janitor_that_was_killed_is_replaced(tmp_path: Path, policy: str) -> None:
-    environment = {
-        "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
-        "PATH": os.environ["PATH"],
-    }
-    command = [sys.executable, "-c", REPLACED, str(tmp_path / "log"), policy]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as orchestrator:
+def test_a_killed_janitor_is_replaced(tmp_path: Path, policy: str) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        ORCHESTRATOR_WITH_KILLED_JANITOR,
+        str(tmp_path / "log"),
+        policy,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=ENVIRONMENT) as orchestrator:
         try:
             assert orchestrator.stdout is not None
             pid, *directories = orchestrator.stdout.readline().decode().split()
-            assert runs(int(pid))
+            assert is_running(int(pid))
         finally:
             orchestrator.kill()
-    eventually(lambda: not runs(int(pid)))
+    eventually(lambda: not is_running(int(pid)))
     eventually(lambda: not any(Path(path).exists() for path in directories))
 
 
-def test_a_server_without_a_group_is_ended_by_the_next_command(tmp_path: Path) -> None:
-    """Where neither its wsgiload nor a janitor is left, its mark tells whose it was."""
+def test_the_next_command_ends_a_leftover_server_that_has_no_group(tmp_path: Path) -> None:
+    """A mark in the server's environment identifies its orchestrator, even if neither the
+    orchestrator nor a janitor is running."""
     script = (
-        "from pathlib import Path; from wsgiload.limits import Limits, select_backend; import "
-        "os, sys\n"
+        "import os, sys; from pathlib import Path\n"
+        "from wsgiload.limits import Limits, select_backend\n"
         "limits = Limits(policy='none'); group = select_backend(limits).create(limits, 't_stale')\n"
         "with open(sys.argv[1], 'wb') as log:\n"
         "    process = group.spawn(['/bin/sleep', '600'], env={}, cwd=Path('/'), log=log)\n"
         "print(process.pid, flush=True); os.kill(os.getpid(), 9)\n"
     )
-    environment = {
-        "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
-        "PATH": os.environ["PATH"],
-    }
     command = [sys.executable, "-c", script, str(tmp_path / "log")]
-    done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=False)
-    pid = int(done.stdout)
+    orchestrator = subprocess.run(command, stdout=subprocess.PIPE, env=ENVIRONMENT, check=False)
+    pid = int(orchestrator.stdout)
     select_backend(Limits(policy="none"))
-    eventually(lambda: not runs(pid))
+    eventually(lambda: not is_running(pid))

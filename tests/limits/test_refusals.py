@@ -1,5 +1,5 @@
-"""What happens where the kernel does not do as asked: refused, read-only, missing, vanished; each
-with its fix."""
+"""Errors of the kernel (rejected limits, read-only file systems, missing controllers, removed
+groups) are reported with a fix."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from conftest import FakeKernel
 
 MIB = 1024 * 1024
-ASKED = Limits(cpus=0.5, memory_bytes=64 * MIB, pids=20)
+REQUESTED = Limits(cpus=0.5, memory_bytes=64 * MIB, pids=20)
 LENIENT = Limits(cpus=0.5, memory_bytes=64 * MIB, pids=20, policy="best-effort")
 
-# Runs in a mount namespace of its own, in which every control-group file system is read-only.
+# Runs in a separate mount namespace, in which every cgroup file system is read-only.
 READ_ONLY = """
 import re, subprocess, sys
 from pathlib import Path
@@ -48,20 +48,20 @@ group.close()
 """
 
 
-def refuse(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
-    """Let the kernel refuse every write to files of this name."""
-    really_write = files.write_text
+def reject_writes(monkeypatch: pytest.MonkeyPatch, name: str, error: int) -> None:
+    """Make every write to files of this name fail with this error number."""
+    real_write = files.write_text
 
     def write(path: Path, value: str) -> None:
         if path.name == name:
-            raise OSError(number, os.strerror(number))
-        really_write(path, value)
+            raise OSError(error, os.strerror(error))
+        real_write(path, value)
 
     monkeypatch.setattr(files, "write_text", write)
 
 
 @pytest.mark.parametrize(
-    ("name", "number", "told"),
+    ("name", "error", "message"),
     [
         ("cpu.max", errno.EINVAL, r"the limit on cpus \(cpus: cpu\.max: Invalid argument\)"),
         (
@@ -72,34 +72,36 @@ def refuse(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
         ("pids.max", errno.EACCES, r"the limit on pids \(pids: pids\.max: Permission denied\)"),
     ],
 )
-def test_a_refused_limit(
-    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch, name: str, number: int, told: str
+def test_a_limit_rejected_by_cgroup_v2_is_reported(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch, name: str, error: int, message: str
 ) -> None:
     kernel.mount_v2("cpu memory pids")
-    refuse(monkeypatch, name, number)
-    with pytest.raises(
-        LimitsError, match=told + "; change or omit that limit, or use --limits best-effort"
-    ):
-        V2Backend(kernel.root).create(ASKED, "t")
-    assert not any(path.exists() for path in kernel.made), "a refused group stays behind"
+    reject_writes(monkeypatch, name, error)
+
+    fix = "; change or omit that limit, or use --limits best-effort"
+    with pytest.raises(LimitsError, match=message + fix):
+        V2Backend(kernel.root).create(REQUESTED, "t")
+    assert not any(path.exists() for path in kernel.created), "the group was not removed"
+
     group = V2Backend(kernel.root).create(LENIENT, "t")
     assert group.enforcement.not_enforced == (name.removesuffix(".max").replace("cpu", "cpus"),)
     group.close()
 
 
-def test_a_refused_limit_of_the_first_version(
+def test_a_limit_rejected_by_cgroup_v1_is_reported(
     kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for controllers in ("cpu", "memory", "pids"):
         kernel.mount_v1(controllers)
-    refuse(monkeypatch, "cpu.cfs_quota_us", errno.EINVAL)
+    reject_writes(monkeypatch, "cpu.cfs_quota_us", errno.EINVAL)
+
     with pytest.raises(LimitsError, match=r"cpus: cpu\.cfs_quota_us: Invalid argument"):
-        V1Backend(kernel.root).create(ASKED, "t")
-    assert not any(path.exists() for path in kernel.made)
+        V1Backend(kernel.root).create(REQUESTED, "t")
+    assert not any(path.exists() for path in kernel.created)
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_read_only_file_system(
+def test_a_read_only_cgroup_file_system_is_reported(
     kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     if version == 1:
@@ -107,22 +109,21 @@ def test_a_read_only_file_system(
     else:
         kernel.mount_v2("cpu memory pids")
 
-    def refused(path: Path, value: str = "") -> None:
+    def fail(path: Path, value: str = "") -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(files, "write_text", refused)
-    monkeypatch.setattr(files, "make_directory", refused)
-    with pytest.raises(
-        LimitsError,
-        match=r"Read-only file system; in a container, start it with docker run --priv",
-    ):
-        select_backend(ASKED, kernel.root)
+    monkeypatch.setattr(files, "write_text", fail)
+    monkeypatch.setattr(files, "make_directory", fail)
+
+    message = r"Read-only file system; in a container, start it with docker run --priv"
+    with pytest.raises(LimitsError, match=message):
+        select_backend(REQUESTED, kernel.root)
     assert select_backend(LENIENT, kernel.root).name == "none"
 
 
 @pytest.mark.limits
 @pytest.mark.usefixtures("real_limits")
-def test_the_real_kernel_with_read_only_file_systems(tmp_path: Path) -> None:
+def test_read_only_cgroup_file_systems_of_the_real_kernel_are_reported(tmp_path: Path) -> None:
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("only root can mount")
     environment = {
@@ -130,37 +131,40 @@ def test_the_real_kernel_with_read_only_file_systems(tmp_path: Path) -> None:
         "PATH": os.environ["PATH"],
     }
     command = ["unshare", "--mount", sys.executable, "-c", READ_ONLY]
-    done = subprocess.run(
+
+    process = subprocess.run(
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    refusal, lenient = done.stdout.splitlines()
-    assert (
-        "(cpus) cannot be enforced: " in refusal
-        and "Read-only file system; in a container" in refusal
-    )
-    assert lenient == "none cpus"
+
+    assert process.returncode == 0, process.stderr
+    error, enforcement = process.stdout.splitlines()
+    assert "(cpus) cannot be enforced: " in error
+    assert "Read-only file system; in a container" in error
+    assert enforcement == "none cpus"
 
 
 @pytest.mark.parametrize(
     ("missing", "limit"), [("cpu", "cpus"), ("memory", "memory"), ("pids", "pids")]
 )
-def test_a_missing_controller(kernel: FakeKernel, missing: str, limit: str) -> None:
+def test_a_missing_controller_is_reported(kernel: FakeKernel, missing: str, limit: str) -> None:
     kernel.mount_v2(" ".join({"cpu", "memory", "pids"} - {missing}), group="/user.slice")
-    told = (
-        rf"{limit}: the {missing} controller is not available in .*Delegate=cpu cpuset memory pids"
-    )
-    with pytest.raises(LimitsError, match=told):
-        V2Backend(kernel.root).create(ASKED, "t")
+
+    cause = rf"{limit}: the {missing} controller is not available in "
+    with pytest.raises(LimitsError, match=cause + ".*Delegate=cpu cpuset memory pids"):
+        V2Backend(kernel.root).create(REQUESTED, "t")
+
     group = V2Backend(kernel.root).create(LENIENT, "t")
     assert limit in group.enforcement.not_enforced
     group.close()
 
 
-def test_a_group_that_vanished_before_the_start(kernel: FakeKernel, tmp_path: Path) -> None:
+def test_a_group_removed_before_the_server_starts_is_reported(
+    kernel: FakeKernel, tmp_path: Path
+) -> None:
     kernel.mount_v2("cpu memory pids")
-    group = V2Backend(kernel.root).create(ASKED, "t")
+    group = V2Backend(kernel.root).create(REQUESTED, "t")
     shutil.rmtree(group.remains().directories[0])
+
     with (
         (tmp_path / "log").open("wb") as log,
         pytest.raises(LimitsError, match=r"disappeared.*Delegate=yes"),
@@ -169,18 +173,18 @@ def test_a_group_that_vanished_before_the_start(kernel: FakeKernel, tmp_path: Pa
 
 
 @pytest.mark.limits
-@pytest.mark.usefixtures("real_limits", "nothing_left")
-def test_a_group_that_vanished_while_it_was_in_use(tmp_path: Path) -> None:
-    group = select_backend(ASKED).create(ASKED, "t_vanish")
+@pytest.mark.usefixtures("real_limits", "no_leftover_groups")
+def test_a_group_removed_during_use_is_reported(tmp_path: Path) -> None:
+    group = select_backend(REQUESTED).create(REQUESTED, "t_vanish")
     with (tmp_path / "log").open("wb") as log:
         process = group.spawn(["/bin/true"], env={}, cwd=tmp_path, log=log)
     assert process.wait(30) == 0
+
     for directory in group.remains().directories:
         directory.rmdir()
+
     assert group.read_counters().memory_bytes is None, "a missing measurement is None"
-    with pytest.raises(
-        LimitsError,
-        match=r"cgroup .* disappeared; another program manages cgroups on this host; with systemd",
-    ):
+    message = r"cgroup .* disappeared; another program manages cgroups on this host; with systemd"
+    with pytest.raises(LimitsError, match=message):
         group.close()
     group.close()

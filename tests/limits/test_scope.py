@@ -1,5 +1,4 @@
-"""How a part of the hierarchy is had from systemd; the real thing is proven in the guests of `make
-test-vm`."""
+"""Delegation of a cgroup by systemd, with a fake systemd. `make test-vm` tests the real one."""
 
 from __future__ import annotations
 
@@ -20,37 +19,37 @@ SHELL_OF_A_USER = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-t
 
 
 class Systemd:
-    """What systemctl and systemd-run would answer, and which program the command became."""
+    """Replaces systemctl, systemd-run and exec, and records their calls."""
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, *, delegated: bool, refusals: Sequence[str] = ()
+        self, monkeypatch: pytest.MonkeyPatch, *, delegated: bool, errors: Sequence[str] = ()
     ) -> None:
-        self.became: list[str] | None = None
+        self.executed: list[str] | None = None
         self.environment: dict[str, str] = {}
-        self.asked: list[list[str]] = []
-        self._delegated, self._refusals = delegated, list(refusals)
+        self.commands: list[list[str]] = []
+        self._delegated, self._errors = delegated, list(errors)
         scope._is_delegated.cache_clear()
         monkeypatch.delenv(scope.GUARD_VARIABLE, raising=False)
         monkeypatch.setattr(scope.subprocess, "run", self._run)
-        monkeypatch.setattr(scope.os, "execvpe", self._become)
+        monkeypatch.setattr(scope.os, "execvpe", self._execute)
         monkeypatch.setattr(scope.shutil, "which", lambda name: f"/usr/bin/{name}")
 
     def _run(self, command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-        self.asked.append(command)
+        self.commands.append(command)
         if command[0] == "systemctl":
-            return subprocess.CompletedProcess(
-                command, 0, "yes\n" if self._delegated else "no\n", ""
-            )
-        refusal = self._refusals.pop(0) if self._refusals else ""
-        return subprocess.CompletedProcess(command, 1 if refusal else 0, "", refusal)
+            output = "yes\n" if self._delegated else "no\n"
+            return subprocess.CompletedProcess(command, 0, output, "")
 
-    def _become(self, program: str, command: list[str], environment: dict[str, str]) -> None:
-        self.became, self.environment = command, environment
+        error = self._errors.pop(0) if self._errors else ""
+        return subprocess.CompletedProcess(command, 1 if error else 0, "", error)
+
+    def _execute(self, program: str, command: list[str], environment: dict[str, str]) -> None:
+        self.executed, self.environment = command, environment
 
 
 @pytest.fixture
 def user(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
-    """A user without rights on a systemd host, whose own service manager runs."""
+    """An unprivileged user on a systemd host, with a running user service manager."""
     kernel.mount_v2("cpu memory pids", group=SHELL_OF_A_USER)
     (kernel.root / "run/systemd/system").mkdir(parents=True)
     (kernel.root / "run/user/1000/systemd").mkdir(parents=True)
@@ -73,58 +72,53 @@ def user(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
         ("/", None),
     ],
 )
-def test_finds_the_unit_of_a_group(group: str, unit: tuple[str, bool] | None) -> None:
+def test_the_unit_of_a_group_is_found(group: str, unit: tuple[str, bool] | None) -> None:
     assert scope.own_unit(group) == unit
 
 
-def test_becomes_itself_in_a_delegated_scope(
+def test_the_command_restarts_in_a_delegated_scope(
     user: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     systemd = Systemd(monkeypatch, delegated=False)
+
     enter_scope("strict", user.root)
-    assert systemd.became is not None
-    before, after = (
-        systemd.became[: systemd.became.index("--")],
-        systemd.became[systemd.became.index("--") + 1 :],
-    )
-    assert before[:3] == ["systemd-run", "--user", "--scope"]
-    assert [before[place + 1] for place, word in enumerate(before) if word == "-p"] == list(
-        scope.PROPERTIES
-    )
-    assert after == [sys.executable, *sys.orig_argv[1:]]
+
+    assert systemd.executed is not None
+    separator = systemd.executed.index("--")
+    options, command = systemd.executed[:separator], systemd.executed[separator + 1 :]
+    assert options[:3] == ["systemd-run", "--user", "--scope"]
+    properties = [options[index + 1] for index, word in enumerate(options) if word == "-p"]
+    assert properties == list(scope.PROPERTIES)
+    assert command == [sys.executable, *sys.orig_argv[1:]]
     assert systemd.environment[scope.GUARD_VARIABLE] == "1"
     assert systemd.environment["XDG_RUNTIME_DIR"] == "/run/user/1000"
 
 
-def test_root_asks_the_manager_of_the_system(
-    user: FakeKernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_uses_the_system_manager(user: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
     systemd = Systemd(monkeypatch, delegated=False)
     monkeypatch.setattr(scope.os, "geteuid", lambda: 0)
     enter_scope("strict", user.root)
-    assert systemd.became is not None and "--user" not in systemd.became
+    assert systemd.executed is not None and "--user" not in systemd.executed
 
 
-def test_stays_where_the_group_was_handed_over(
+def test_a_delegated_group_is_used_without_a_new_scope(
     user: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     systemd = Systemd(monkeypatch, delegated=True)
     enter_scope("strict", user.root)
-    assert systemd.became is None
-    assert (
-        systemd.asked[0][:2] == ["systemctl", "--user"]
-        and systemd.asked[0][-1] == "app-terminal-3.scope"
-    )
+    assert systemd.executed is None
+    assert systemd.commands[0][:2] == ["systemctl", "--user"]
+    assert systemd.commands[0][-1] == "app-terminal-3.scope"
 
 
-def test_never_asks_twice_nor_without_need(
+def test_no_scope_is_created_twice_or_without_limits(
     user: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     systemd = Systemd(monkeypatch, delegated=False)
     enter_scope("none", user.root)
     monkeypatch.setenv(scope.GUARD_VARIABLE, "1")
     enter_scope("strict", user.root)
-    assert systemd.became is None
+    assert systemd.executed is None
 
 
 def test_a_hybrid_host_needs_no_scope(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,55 +127,48 @@ def test_a_hybrid_host_needs_no_scope(kernel: FakeKernel, monkeypatch: pytest.Mo
     kernel.mount_v2("", point="/sys/fs/cgroup/unified")
     (kernel.root / "run/systemd/system").mkdir(parents=True)
     enter_scope("strict", kernel.root)
-    assert systemd.became is None
+    assert systemd.executed is None
 
 
-def test_an_older_systemd_has_no_policy_for_scopes(
+def test_an_older_systemd_gets_no_oom_policy(
     user: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    systemd = Systemd(
-        monkeypatch, delegated=False, refusals=["Unknown assignment: OOMPolicy=continue"]
-    )
+    errors = ["Unknown assignment: OOMPolicy=continue"]
+    systemd = Systemd(monkeypatch, delegated=False, errors=errors)
     enter_scope("strict", user.root)
-    assert systemd.became is not None
-    assert "Delegate=yes" in systemd.became and "OOMPolicy=continue" not in systemd.became
+    assert systemd.executed is not None
+    assert "Delegate=yes" in systemd.executed and "OOMPolicy=continue" not in systemd.executed
 
 
-def test_a_refusal_is_told_in_the_words_of_systemd(
-    user: FakeKernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Systemd(
-        monkeypatch,
-        delegated=False,
-        refusals=["Failed to start transient scope unit: Access denied\n", "no"],
-    )
-    with pytest.raises(
-        LimitsError,
-        match=r"does not delegate .*: Failed to .*: Access denied; run as root, or use",
-    ):
+def test_an_error_of_systemd_is_quoted(user: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = ["Failed to start transient scope unit: Access denied\n", "no"]
+    Systemd(monkeypatch, delegated=False, errors=errors)
+    message = r"does not delegate .*: Failed to .*: Access denied; run as root, or use"
+    with pytest.raises(LimitsError, match=message):
         enter_scope("strict", user.root)
 
 
-def test_without_a_service_manager_of_the_user_the_fix_is_to_linger(
+def test_without_a_user_service_manager_the_fix_is_to_enable_lingering(
     user: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     systemd = Systemd(monkeypatch, delegated=False)
     (user.root / "run/user/1000/systemd").rmdir()
-    with pytest.raises(
-        LimitsError,
-        match=r"no user service manager is running .*; as root: loginctl enable-linger",
-    ):
+
+    message = r"no user service manager is running .*; as root: loginctl enable-linger"
+    with pytest.raises(LimitsError, match=message):
         enter_scope("strict", user.root)
-    enter_scope("best-effort", user.root)  # goes on without
-    assert systemd.became is None
+
+    # Best effort continues without a scope.
+    enter_scope("best-effort", user.root)
+    assert systemd.executed is None
 
 
-def test_makes_no_group_beside_systemd(user: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_group_is_created_in_a_hierarchy_managed_by_systemd(
+    user: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Systemd(monkeypatch, delegated=False)
-    asked = Limits(cpus=0.5)
-    with pytest.raises(
-        LimitsError, match=r"systemd manages the cgroups of this host; .*systemd-run --user"
-    ):
-        select_backend(asked, user.root)
+    message = r"systemd manages the cgroups of this host; .*systemd-run --user"
+    with pytest.raises(LimitsError, match=message):
+        select_backend(Limits(cpus=0.5), user.root)
     assert select_backend(Limits(cpus=0.5, policy="best-effort"), user.root).name == "none"
-    assert user.made == []
+    assert user.created == []

@@ -1,7 +1,8 @@
-"""How rarely the files of a group are read, on an invented cgroupfs."""
+"""How often the files of a group are read, on a fake cgroupfs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -17,37 +18,33 @@ if TYPE_CHECKING:
     from conftest import FakeKernel
 
 
-def first_version(kernel: FakeKernel) -> Backend:
+def v1_backend(kernel: FakeKernel) -> Backend:
     for controller in CONTROLLERS:
         kernel.mount_v1(controller)
     kernel.mount_v2("", point="/sys/fs/cgroup/unified")
     return V1Backend(kernel.root)
 
 
-def second_version(kernel: FakeKernel) -> Backend:
+def v2_backend(kernel: FakeKernel) -> Backend:
     kernel.mount_v2("cpu memory pids cpuset")
     return V2Backend(kernel.root)
 
 
-@pytest.mark.parametrize("version", [first_version, second_version])
-def test_what_is_compared_from_period_to_period_is_read_in_each(
-    kernel: FakeKernel, version: object
+@pytest.mark.parametrize("open_backend", [v1_backend, v2_backend])
+def test_counters_compared_between_cpu_periods_are_read_in_each_period(
+    kernel: FakeKernel, open_backend: Callable[[FakeKernel], Backend]
 ) -> None:
-    backend = first_version(kernel) if version is first_version else second_version(kernel)
-    group = backend.create(Limits(policy="best-effort"), "t")
-    seldom, often = set[str](), set[str]()
+    group = open_backend(kernel).create(Limits(policy="best-effort"), "t")
+
+    rare, frequent = set[str](), set[str]()
     for source in group.sources():
         if source.path.exists():
-            (often if source.spacing_ns <= EVERY_PERIOD_NS else seldom).update(
-                source.parse(source.path.read_text())
-            )
+            counters = frequent if source.spacing_ns <= EVERY_PERIOD_NS else rare
+            counters.update(source.parse(source.path.read_text()))
+
     compared = {field.name for field in fields(Step)}
-    assert seldom & compared == set()
-    assert {
-        "cpu_usage_ns",
-        "nr_throttled",
-        "psi_cpu_full_ns",
-        "psi_memory_some_ns",
-    } <= often & compared
-    assert "memory_anon_bytes" in seldom
+    assert rare & compared == set()
+    expected = {"cpu_usage_ns", "nr_throttled", "psi_cpu_full_ns", "psi_memory_some_ns"}
+    assert expected <= frequent & compared
+    assert "memory_anon_bytes" in rare
     group.close()

@@ -1,4 +1,4 @@
-"""No control group: the process tree is still found, measured and ended."""
+"""Without cgroups, the process tree is still found, measured and ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wsgiload.errors import LimitsError, ServerError
 from wsgiload.limits import Limits, launch, unlimited
 from wsgiload.limits.unlimited import UnlimitedBackend
 
-from .real import eventually, runs
+from .real import eventually, is_running
 
 TREE = """
 import os, subprocess, sys
@@ -57,19 +57,20 @@ with Janitor() as janitor, open("log", "wb") as log:
 """
 
 
-def test_strict_refuses() -> None:
+def test_strict_rejects_limits_that_need_cgroups() -> None:
     with pytest.raises(
         LimitsError, match="the limit on cpus, memory cannot be enforced without cgroups"
     ):
         UnlimitedBackend().create(Limits(cpus=1, memory_bytes=1 << 26), "t")
 
 
-def test_a_tree_is_counted_and_ended(tmp_path: Path) -> None:
+def test_a_process_tree_is_measured_and_ended(tmp_path: Path) -> None:
     group = UnlimitedBackend().create(Limits(server_cpus=(min(os.sched_getaffinity(0)),)), "t")
     with (tmp_path / "log").open("w+b") as log:
         process = group.spawn([sys.executable, "-c", TREE], env={}, cwd=tmp_path, log=log)
         while not (tmp_path / "log").read_bytes():
             assert process.poll() is None
+
     pids = group.pids()
     counters = group.read_counters()
     assert len(pids) == 4 and process.pid in pids
@@ -78,14 +79,16 @@ def test_a_tree_is_counted_and_ended(tmp_path: Path) -> None:
     assert counters.memory_bytes is not None and counters.memory_bytes > 4_000_000
     assert counters.cpu_usage_ns is not None and counters.nr_periods is None
     assert [session for session, _ in group.remains().sessions] == [process.pid]
+
     group.kill()
     assert group.pids() == [] and process.returncode == -9
+
     group.close()
     group.close()
     assert group.oom_kills() is None and group.memory_peak_bytes() is None
 
 
-def test_a_daemon_is_counted_and_ended_though_it_left_its_session_and_its_parents(
+def test_a_daemon_that_left_its_session_is_measured_and_ended(
     tmp_path: Path,
 ) -> None:
     group = UnlimitedBackend().create(Limits(), "t")
@@ -93,12 +96,14 @@ def test_a_daemon_is_counted_and_ended_though_it_left_its_session_and_its_parent
         process = group.spawn([sys.executable, "-c", DAEMON], env={}, cwd=tmp_path, log=log)
         while not (tmp_path / "log").read_bytes():
             assert process.poll() is None
+
     (daemon,) = set(group.pids()) - {process.pid}
     assert os.getsid(daemon) not in (process.pid, os.getsid(0))
-    assert psutil.Process(daemon).ppid() == os.getpid(), "nobody adopted it"
+    assert psutil.Process(daemon).ppid() == os.getpid(), "this process is not its subreaper"
     assert (group.read_counters().cpu_usage_ns or 0) >= 250_000_000
+
     group.close()
-    assert not psutil.pid_exists(daemon), "it was not collected"
+    assert not psutil.pid_exists(daemon), "the daemon was not reaped"
 
 
 def test_the_janitor_finds_a_daemon_by_its_mark(tmp_path: Path) -> None:
@@ -115,28 +120,33 @@ def test_the_janitor_finds_a_daemon_by_its_mark(tmp_path: Path) -> None:
             pids = json.loads(orchestrator.stdout.readline())
         finally:
             orchestrator.kill()
+
     assert len(pids) == 2
-    eventually(lambda: not any(runs(pid) for pid in pids))
+    eventually(lambda: not any(is_running(pid) for pid in pids))
 
 
-def test_somebody_elses_children_are_not_taken_for_members(tmp_path: Path) -> None:
+def test_unrelated_children_do_not_become_members(tmp_path: Path) -> None:
     group = UnlimitedBackend().create(Limits(), "t")
-    with subprocess.Popen(["/bin/sleep", "600"]) as stranger:
+    with subprocess.Popen(["/bin/sleep", "600"]) as unrelated:
         try:
             with (tmp_path / "log").open("wb") as log:
                 process = group.spawn(["/bin/sleep", "600"], env={}, cwd=tmp_path, log=log)
             assert group.pids() == [process.pid]
+
             group.close()
-            assert stranger.poll() is None
+            assert unrelated.poll() is None
         finally:
-            stranger.kill()
+            unrelated.kill()
 
 
-def test_a_machine_that_cannot_pin_does_not_pretend_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on macOS, where there is neither an affinity nor a /proc."""
+def test_pinning_is_reported_as_not_enforced_if_the_system_cannot_pin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """macOS has neither CPU affinity nor /proc."""
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(unlimited, "CAN_PIN", False)
     monkeypatch.setattr(launch, "CAN_PIN", False)
+
     group = UnlimitedBackend().create(Limits(server_cpus=(0,)), "t")
     assert group.enforcement.read_back == {
         "affinity": None,
@@ -145,7 +155,7 @@ def test_a_machine_that_cannot_pin_does_not_pretend_to(monkeypatch: pytest.Monke
     assert group.enforcement.not_enforced == ("server_cpus",)
 
 
-def test_a_program_that_does_not_exist(tmp_path: Path) -> None:
+def test_a_program_that_does_not_exist_cannot_be_started(tmp_path: Path) -> None:
     group = UnlimitedBackend().create(Limits(), "t")
     with (
         (tmp_path / "log").open("wb") as log,

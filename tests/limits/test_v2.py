@@ -1,4 +1,4 @@
-"""cgroup v2 on an invented cgroupfs."""
+"""cgroup v2 on a fake cgroupfs."""
 
 from __future__ import annotations
 
@@ -21,59 +21,60 @@ MIB = 1024 * 1024
 LIMITS = Limits(cpus=0.5, memory_bytes=64 * MIB, pids=20, server_cpus=(0,))
 
 
-def test_sets_and_reads_back_every_limit(kernel: FakeKernel) -> None:
-    own = kernel.mount_v2("cpuset cpu io memory pids", group="/user.slice/scope")
+def test_every_limit_is_set_and_read_back(kernel: FakeKernel) -> None:
+    base = kernel.mount_v2("cpuset cpu io memory pids", group="/user.slice/scope")
     group = V2Backend(kernel.root).create(LIMITS, "t")
     (directory,) = group.remains().directories
-    assert directory.parent == own
-    assert (own / "cgroup.subtree_control").read_text() == "+cpu +memory +pids +cpuset"
+    assert directory.parent == base
+    assert (base / "cgroup.subtree_control").read_text() == "+cpu +memory +pids +cpuset"
     assert (directory / "cpu.max").read_text() == "50000 100000"
     assert (directory / "cpuset.cpus").read_text() == "0"
     assert group.enforcement.not_enforced == ()
     expected = {"cpu_quota_us": 50_000, "memory_bytes": 64 * MIB, "swap_bytes": 0, "pids": 20}
     assert expected.items() <= group.enforcement.read_back.items()
     assert group.enforcement.read_back["effective_cpus"] == 0.5
+
     counters = group.read_counters()
-    assert (counters.cpu_usage_ns, counters.cpu_user_ns, counters.throttled_ns) == (
-        7_000,
-        5_000,
-        2_000,
-    )
+    assert counters.cpu_usage_ns == 7_000
+    assert counters.cpu_user_ns == 5_000
+    assert counters.throttled_ns == 2_000
     assert (counters.nr_periods, counters.nr_throttled, counters.oom_kill) == (4, 3, 3)
     assert counters.psi_cpu_full_ns == 9_000
+
     group.close()
     assert not directory.exists()
 
 
-def test_an_old_kernel_lacks_some_files(kernel: FakeKernel) -> None:
-    kernel.without("memory.peak", "cgroup.kill", "cpu.pressure", "memory.pressure")
+def test_files_that_an_old_kernel_lacks_are_optional(kernel: FakeKernel) -> None:
+    kernel.omit("memory.peak", "cgroup.kill", "cpu.pressure", "memory.pressure")
     kernel.mount_v2("cpu memory pids")
     group = V2Backend(kernel.root).create(LIMITS, "t")
     assert group.memory_peak_bytes() is None
     assert group.read_counters().psi_cpu_some_ns is None
     assert group.enforcement.read_back["cpuset"] is None
-    assert group.enforcement.not_enforced == ()  # the pinning is done by affinity
+    assert group.enforcement.not_enforced == (), "the server is pinned by affinity"
     group.close()
 
 
-def test_a_controller_that_was_not_delegated(kernel: FakeKernel) -> None:
+def test_a_controller_that_was_not_delegated_is_reported(kernel: FakeKernel) -> None:
     kernel.mount_v2("memory pids", group="/user.slice")
     with pytest.raises(LimitsError, match="the cpu controller is not available"):
         V2Backend(kernel.root).create(LIMITS, "t")
+
     lenient = Limits(cpus=0.5, memory_bytes=64 * MIB, policy="best-effort")
     group = V2Backend(kernel.root).create(lenient, "t")
     assert group.enforcement.not_enforced == ("cpus",)
     group.close()
 
 
-def test_a_tighter_ancestor_is_what_holds(kernel: FakeKernel) -> None:
-    own = kernel.mount_v2("cpu memory pids", group="/a/b")
-    (own / "cpu.max").write_text("25000 100000\n")
+def test_a_smaller_limit_of_an_ancestor_is_reported(kernel: FakeKernel) -> None:
+    base = kernel.mount_v2("cpu memory pids", group="/a/b")
+    (base / "cpu.max").write_text("25000 100000\n")
     with pytest.raises(LimitsError, match=r"cpus: read back: 0\.25"):
         V2Backend(kernel.root).create(LIMITS, "t")
 
 
-def test_without_delegation_the_fix_is_named(
+def test_without_delegation_the_error_has_a_fix(
     kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernel.mount_v2("cpu memory pids", group="/user.slice")
@@ -84,22 +85,24 @@ def test_without_delegation_the_fix_is_named(
     monkeypatch.setattr(files, "make_directory", denied)
     with pytest.raises(LimitsError, match="systemd-run --user --scope -p Delegate=yes"):
         V2Backend(kernel.root).create(LIMITS, "t")
+
     monkeypatch.setattr(files, "write_text", denied)
     with pytest.raises(LimitsError, match="cannot enable controllers"):
         V2Backend(kernel.root).create(LIMITS, "t")
 
 
-def test_moves_into_a_leaf_where_the_own_group_has_processes(
+def test_our_processes_are_moved_to_a_leaf_if_they_prevent_delegation(
     kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = kernel.mount_v2("cpu memory pids", group="/scope")
-    stranger, child, me = 5, 6, os.getpid()
-    (own / "cgroup.procs").write_text(f"{stranger}\n{child}\n{me}\n")
+    base = kernel.mount_v2("cpu memory pids", group="/scope")
+    unrelated, child, me = 5, 6, os.getpid()
+    (base / "cgroup.procs").write_text(f"{unrelated}\n{child}\n{me}\n")
     kernel.write(f"proc/{child}/stat", f"{child} (a) b) S {me} 1 1")
-    kernel.write(f"proc/{stranger}/stat", f"{stranger} (sh) S 1 1 1")
+    kernel.write(f"proc/{unrelated}/stat", f"{unrelated} (sh) S 1 1 1")
     kernel.write(f"proc/{me}/stat", f"{me} (python) S 1 1 1")
+
     moved: list[int] = []
-    undo: list[tuple[object, ...]] = []
+    exit_handlers: list[tuple[object, ...]] = []
     real_write = files.write_text
 
     def busy_until_moved(path: Path, value: str) -> None:
@@ -111,17 +114,19 @@ def test_moves_into_a_leaf_where_the_own_group_has_processes(
             real_write(path, value)
 
     monkeypatch.setattr(files, "write_text", busy_until_moved)
-    monkeypatch.setattr(v2.atexit, "register", lambda *call: undo.append(call))
+    monkeypatch.setattr(v2.atexit, "register", lambda *call: exit_handlers.append(call))
+
     group = V2Backend(kernel.root).create(LIMITS, "t")
-    assert moved == [child, me]  # never someone else's process outside a container
-    assert len(undo) == 1
+    assert moved == [child, me], "outside a container, unrelated processes must not be moved"
+    assert len(exit_handlers) == 1
     group.close()
-    # seen from inside the leaf, the base is still the same
+
+    # From inside the leaf, the base group is still found.
     kernel.write("proc/self/cgroup", f"0::/scope/wsgiload-orchestrator-{me}")
     mount = v2.find_mount(kernel.root)
-    assert mount is not None and v2.own_base(kernel.root, mount) == own
+    assert mount is not None and v2.own_base(kernel.root, mount) == base
 
 
-def test_nothing_mounted(kernel: FakeKernel) -> None:
+def test_a_missing_hierarchy_is_reported(kernel: FakeKernel) -> None:
     with pytest.raises(LimitsError, match="no cgroup v2 hierarchy is mounted"):
         V2Backend(kernel.root).create(LIMITS, "t")
