@@ -1,5 +1,5 @@
-"""Real environments from the real locks: built once, then offline, and layered over an app's
-packages."""
+"""Environments built from the real lock files: built once, then reused offline, and layered over an
+app's packages."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SERVERS = {
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("cache")
-        patch.setenv("WSGILOAD_CACHE_DIR", str(folder))
-        yield folder
+        directory = tmp_path_factory.mktemp("cache")
+        patch.setenv("WSGILOAD_CACHE_DIR", str(directory))
+        yield directory
 
 
 @pytest.fixture(scope="module")
@@ -38,87 +38,90 @@ def interpreter() -> AppInterpreter:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def built(cache: Path, interpreter: AppInterpreter) -> dict[str, object]:
+def environments(cache: Path, interpreter: AppInterpreter) -> dict[str, object]:
     return dict(provision_all(list(SERVERS.values()), interpreter, log=lambda line: None))
 
 
-def run(environment: Environment, app_dir: Path, text: str) -> str:
-    done = subprocess.run(
-        [environment.python, "-P", "-c", text],
+def run(environment: Environment, app_dir: Path, script: str) -> str:
+    """The output of a Python script in the environment."""
+    process = subprocess.run(
+        [environment.python, "-P", "-c", script],
         env=environment.environ(app_dir),
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
-def distribution(folder: Path, name: str, version: str) -> None:
-    """A package of one module that knows its version."""
-    (folder / f"{name}-{version}.dist-info").mkdir(parents=True)
-    (folder / f"{name}-{version}.dist-info" / "METADATA").write_text(
-        f"Name: {name}\nVersion: {version}\n"
-    )
-    (folder / f"{name}.py").write_text(f"__version__ = {version!r}\n")
+def write_distribution(directory: Path, name: str, version: str) -> None:
+    """Write a distribution with one module, which has a ``__version__``."""
+    metadata = directory / f"{name}-{version}.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+    (directory / f"{name}.py").write_text(f"__version__ = {version!r}\n")
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_each_builds_and_imports(name: str, built: dict[str, object], tmp_path: Path) -> None:
-    environment = built[name]
+def test_a_server_can_be_installed_and_imported(
+    name: str, environments: dict[str, object], tmp_path: Path
+) -> None:
+    environment = environments[name]
     assert isinstance(environment, Environment)
     assert environment.built
-    assert f"{name}=={environment.version}" in {
+    requirements = {
         re.sub(r"\[.*\]", "", requirement) for requirement in SERVERS[name].requirements
     }
+    assert f"{name}=={environment.version}" in requirements
     assert run(environment, tmp_path, f"import {name}; print({name}.__name__)") == name
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_the_second_time_needs_no_network(
+def test_an_existing_environment_is_reused_without_network(
     name: str, interpreter: AppInterpreter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_CACHE_DIR", "/nonexistent")
-    again = provision(SERVERS[name], interpreter, log=lambda line: pytest.fail(line))
-    assert not again.built
-    assert again.seconds < 5
+    environment = provision(SERVERS[name], interpreter, log=lambda line: pytest.fail(line))
+    assert not environment.built
+    assert environment.seconds < 5
 
 
-def test_a_script_still_starts_after_the_environment_was_renamed(
-    built: dict[str, object], tmp_path: Path
+def test_a_script_starts_after_the_environment_was_renamed(
+    environments: dict[str, object], tmp_path: Path
 ) -> None:
-    environment = built["gunicorn"]
+    environment = environments["gunicorn"]
     assert isinstance(environment, Environment)
-    script = [str(environment.bin / "gunicorn"), "--version"]
-    done = subprocess.run(
-        script, env=environment.environ(tmp_path), capture_output=True, text=True, check=True
+    command = [str(environment.bin / "gunicorn"), "--version"]
+    process = subprocess.run(
+        command, env=environment.environ(tmp_path), capture_output=True, text=True, check=True
     )
-    assert environment.version in done.stdout
+    assert environment.version in process.stdout
 
 
-def test_the_apps_packages_are_seen_behind_the_servers_own(
+def test_the_servers_packages_shadow_the_apps_packages(
     interpreter: AppInterpreter, tmp_path: Path
 ) -> None:
     packages, editable = tmp_path / "site-packages", tmp_path / "editable"
     editable.mkdir()
-    distribution(packages, "shop_models", "1.0")
-    distribution(packages, "waitress", "0.1")
-    distribution(editable, "shop_core", "2.0")
+    write_distribution(packages, "shop_models", "1.0")
+    write_distribution(packages, "waitress", "0.1")
+    write_distribution(editable, "shop_core", "2.0")
     (packages / "shop_core.pth").write_text(f"{editable}\n")
-    found = MappingProxyType({"shop-models": "1.0", "waitress": "0.1"})
-    app = replace(interpreter, site_packages=(packages,), distributions=found)
+    distributions = MappingProxyType({"shop-models": "1.0", "waitress": "0.1"})
+    app = replace(interpreter, site_packages=(packages,), distributions=distributions)
 
     layered = provision(SERVERS["waitress"], app, log=lambda line: None)
     assert not layered.built
     assert layered.conflicts == (Conflict("waitress", layered.version, "0.1"),)
-    text = (
-        "import shop_models, shop_core, waitress as own; print(shop_models.__version__, "
-        "own.serve.__name__)"
+    script = (
+        "import shop_models, shop_core, waitress; "
+        "print(shop_models.__version__, waitress.serve.__name__)"
     )
-    assert run(layered, tmp_path, text) == "1.0 serve"
+    assert run(layered, tmp_path, script) == "1.0 serve"
 
     plain = provision(SERVERS["waitress"], interpreter, log=lambda line: None)
     assert plain.python == layered.python
     assert plain.conflicts == ()
-    look = "import importlib.util; print(importlib.util.find_spec('shop_models'))"
-    assert run(plain, tmp_path, look) == "None"
+    script = "import importlib.util; print(importlib.util.find_spec('shop_models'))"
+    assert run(plain, tmp_path, script) == "None"
