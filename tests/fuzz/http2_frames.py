@@ -1,8 +1,8 @@
-"""What an HTTP/2 server sends, as bytes that can be mutated: frames, and marks between them.
+"""The output of an HTTP/2 server as bytes that can be mutated: frames and marks.
 
-An input is a greeting, which a server sends on each new connection, and then replies, each for one
-request. Marks separate them, pause, or close the connection. They are looked for as bytes, because
-a mutated frame may lie about its length.
+An input consists of a greeting, which the server sends on each new connection, and of replies, one
+per request. Marks separate these parts, pause, or close the connection. Marks are searched for as
+bytes, because the length of a mutated frame may be wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HEADERS = 1
 # The types that RFC 9113 defines, and one that it does not.
 TYPES = (*range(10), 0xEE)
 FLAGS = (0, 1, 4, 5, 8, 0x20, 0x2D, 0xFF)
-# 1 stands for the stream of the request.
+# Stream 1 is replaced by the stream of the request.
 STREAMS = (0, 1, 1, 1, 2, 3, 7, 0x7FFFFFFF, 0xFFFFFFFF)
 LENGTHS = (0, 1, 4, 5, 6, 8, 16_384, 16_385, 0xFFFFFF)
 
@@ -37,27 +37,27 @@ def _header(length: int, kind: int, flags: int, stream: int) -> bytes:
     return length.to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4)
 
 
-# Of a type that has no meaning, so that a client ignores it if it is sent after all.
-NEXT, PAUSE, CLOSE = (frame(0xFA, 0, 0, word) for word in (b"next", b"pause", b"close"))
+# Marks have an undefined frame type, so that a client ignores them if they are sent.
+NEXT, PAUSE, CLOSE = (frame(0xFA, 0, 0, name) for name in (b"next", b"pause", b"close"))
 _STEPS = re.compile(b"(%b|%b)" % (re.escape(PAUSE), re.escape(CLOSE)))
 _MARKS = re.compile(b"(%b|%b|%b)" % (re.escape(NEXT), re.escape(PAUSE), re.escape(CLOSE)))
-# As it is written in a frame.
+# As encoded in a frame header.
 _STREAM_1 = (1).to_bytes(4)
 
-# Bytes to send, or a mark.
+# Each step is bytes to send, or a mark.
 Steps = Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a server sends."""
+    """The output of a server."""
 
     greeting: Steps
     replies: Sequence[Steps]
 
 
 def script_of(data: bytes) -> Script:
-    """The script that an input describes; without replies, the server is silent."""
+    """The script that an input encodes. Without replies, the server sends only the greeting."""
     greeting, *replies = (
         [step for step in _STEPS.split(part) if step] for part in data.split(NEXT)
     )
@@ -65,139 +65,138 @@ def script_of(data: bytes) -> Script:
 
 
 def frames_of(data: bytes) -> list[bytes]:
-    """The frames by their declared lengths, and the marks; a frame before a mark may be
+    """The frames, split by their declared lengths, and the marks. A frame before a mark may be
     incomplete."""
-    return [one for part in _MARKS.split(data) for one in _frames_between_marks(part)]
+    return [item for part in _MARKS.split(data) for item in _frames_between_marks(part)]
 
 
 def _frames_between_marks(data: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(data):
-        end = at + HEADER_BYTES + int.from_bytes(data[at : at + 3])
-        yield data[at:end]
-        at = end
+    start = 0
+    while start < len(data):
+        end = start + HEADER_BYTES + int.from_bytes(data[start : start + 3])
+        yield data[start:end]
+        start = end
 
 
 def addressed(data: bytes, stream: int) -> bytes:
-    """The same with the request's stream in place of stream 1."""
+    """The data with stream 1 replaced by this stream in each frame."""
     return b"".join(
-        one[:5] + stream.to_bytes(4) + one[HEADER_BYTES:]
-        if one[5:HEADER_BYTES] == _STREAM_1
-        else one
-        for one in frames_of(data)
+        item[:5] + stream.to_bytes(4) + item[HEADER_BYTES:]
+        if item[5:HEADER_BYTES] == _STREAM_1
+        else item
+        for item in frames_of(data)
     )
 
 
 Change = Callable[[list[bytes], Sequence[bytes], random.Random], list[bytes]]
 
 
-def mutated_frames(corpus: Sequence[bytes], chance: random.Random) -> bytes:
-    """One of the corpus with one to eight changes: of frames, or one in five times of bytes."""
-    if chance.random() < 0.2:
-        return mutated(corpus, chance)
-    frames = frames_of(chance.choice(corpus))
-    for _ in range(1 << chance.randrange(4)):
-        frames = chance.choice(CHANGES)(frames, corpus, chance)[:MAX_FRAMES]
+def mutated_frames(corpus: Sequence[bytes], rng: random.Random) -> bytes:
+    """An input from the corpus with one to eight changes: in four of five cases of frames, otherwise
+    of bytes."""
+    if rng.random() < 0.2:
+        return mutated(corpus, rng)
+    frames = frames_of(rng.choice(corpus))
+    for _ in range(1 << rng.randrange(4)):
+        frames = rng.choice(CHANGES)(frames, corpus, rng)[:MAX_FRAMES]
     return _joined(frames)
 
 
 def _joined(frames: Sequence[bytes]) -> bytes:
-    """As far as an input may be long: of many copies of a long frame, only the first."""
+    """The joined frames, up to the maximum length of an input."""
     data = bytearray()
-    for one in frames:
-        data += one
+    for item in frames:
+        data += item
         if len(data) >= MAX_BYTES:
             break
     return bytes(data[:MAX_BYTES])
 
 
-def exchange(frames: list[bytes], corpus: Sequence[bytes], chance: random.Random) -> list[bytes]:
+def swap(frames: list[bytes], corpus: Sequence[bytes], rng: random.Random) -> list[bytes]:
     if frames:
-        one, other = chance.randrange(len(frames)), chance.randrange(len(frames))
-        frames[one], frames[other] = frames[other], frames[one]
+        first, second = rng.randrange(len(frames)), rng.randrange(len(frames))
+        frames[first], frames[second] = frames[second], frames[first]
     return frames
 
 
-def drop(frames: list[bytes], corpus: Sequence[bytes], chance: random.Random) -> list[bytes]:
-    at = chance.randrange(len(frames) + 1)
-    return frames[:at] + frames[at + chance.randrange(1, 4) :]
+def drop(frames: list[bytes], corpus: Sequence[bytes], rng: random.Random) -> list[bytes]:
+    at = rng.randrange(len(frames) + 1)
+    return frames[:at] + frames[at + rng.randrange(1, 4) :]
 
 
-def repeat(frames: list[bytes], corpus: Sequence[bytes], chance: random.Random) -> list[bytes]:
-    at = chance.randrange(len(frames) + 1)
-    copies = int(MAX_COPIES ** chance.random())
+def repeat(frames: list[bytes], corpus: Sequence[bytes], rng: random.Random) -> list[bytes]:
+    at = rng.randrange(len(frames) + 1)
+    copies = int(MAX_COPIES ** rng.random())
     return frames[:at] + frames[at : at + 1] * copies + frames[at:]
 
 
-def splice(frames: list[bytes], corpus: Sequence[bytes], chance: random.Random) -> list[bytes]:
-    others = frames_of(chance.choice(corpus))
-    at, begin = chance.randrange(len(frames) + 1), chance.randrange(len(others) + 1)
-    end = begin + chance.randrange(1, 6)
+def splice(frames: list[bytes], corpus: Sequence[bytes], rng: random.Random) -> list[bytes]:
+    others = frames_of(rng.choice(corpus))
+    at, begin = rng.randrange(len(frames) + 1), rng.randrange(len(others) + 1)
+    end = begin + rng.randrange(1, 6)
     return frames[:at] + others[begin:end] + frames[at:]
 
 
-def insert(frames: list[bytes], corpus: Sequence[bytes], chance: random.Random) -> list[bytes]:
-    at = chance.randrange(len(frames) + 1)
-    return [*frames[:at], random_frame(chance), *frames[at:]]
+def insert(frames: list[bytes], corpus: Sequence[bytes], rng: random.Random) -> list[bytes]:
+    at = rng.randrange(len(frames) + 1)
+    return [*frames[:at], random_frame(rng), *frames[at:]]
 
 
-def random_frame(chance: random.Random) -> bytes:
-    """A mark, or any frame."""
-    if chance.random() < 0.3:
-        return chance.choice((NEXT, PAUSE, CLOSE))
-    payload = chance.randbytes(chance.choice((0, 1, 4, 5, 8, 20, 300)))
-    return frame(chance.choice(TYPES), chance.choice(FLAGS), chance.choice(STREAMS), payload)
+def random_frame(rng: random.Random) -> bytes:
+    """A mark or a random frame."""
+    if rng.random() < 0.3:
+        return rng.choice((NEXT, PAUSE, CLOSE))
+    payload = rng.randbytes(rng.choice((0, 1, 4, 5, 8, 20, 300)))
+    return frame(rng.choice(TYPES), rng.choice(FLAGS), rng.choice(STREAMS), payload)
 
 
-def _whole_frame(frames: Sequence[bytes], chance: random.Random) -> int | None:
-    """Where one with a complete header is; None if there is none."""
-    where = [at for at, one in enumerate(frames) if len(one) >= HEADER_BYTES]
-    return chance.choice(where) if where else None
+def _random_index(frames: Sequence[bytes], rng: random.Random) -> int | None:
+    """The index of a random frame with a complete header; None if there is none."""
+    indices = [index for index, item in enumerate(frames) if len(item) >= HEADER_BYTES]
+    return rng.choice(indices) if indices else None
 
 
-def change_header(
-    frames: list[bytes], corpus: Sequence[bytes], chance: random.Random
-) -> list[bytes]:
-    """Another length, type, stream or flags; a length that lies shifts all that follows."""
-    at = _whole_frame(frames, chance)
-    if at is None:
+def change_header(frames: list[bytes], corpus: Sequence[bytes], rng: random.Random) -> list[bytes]:
+    """Replace the length, type, stream or flags. A wrong length shifts all later frames."""
+    index = _random_index(frames, rng)
+    if index is None:
         return frames
-    one = frames[at]
-    length, kind, flags = int.from_bytes(one[:3]), one[3], one[4]
-    stream = int.from_bytes(one[5:HEADER_BYTES])
-    field = chance.randrange(4)
+
+    item = frames[index]
+    length, kind, flags = int.from_bytes(item[:3]), item[3], item[4]
+    stream = int.from_bytes(item[5:HEADER_BYTES])
+    field = rng.randrange(4)
     header = _header(
-        chance.choice(LENGTHS) if field == 0 else length,
-        chance.choice(TYPES) if field == 1 else kind,
-        chance.choice(FLAGS) if field == 2 else flags,
-        chance.choice(STREAMS) if field == 3 else stream,
+        rng.choice(LENGTHS) if field == 0 else length,
+        rng.choice(TYPES) if field == 1 else kind,
+        rng.choice(FLAGS) if field == 2 else flags,
+        rng.choice(STREAMS) if field == 3 else stream,
     )
-    frames[at] = header + one[HEADER_BYTES:]
+    frames[index] = header + item[HEADER_BYTES:]
     return frames
 
 
-def change_payload(
-    frames: list[bytes], corpus: Sequence[bytes], chance: random.Random
-) -> list[bytes]:
-    """Other bytes in a frame of the same type, with their correct length."""
-    at = _whole_frame(frames, chance)
-    if at is None:
+def change_payload(frames: list[bytes], corpus: Sequence[bytes], rng: random.Random) -> list[bytes]:
+    """Mutate the payload and set the correct length."""
+    index = _random_index(frames, rng)
+    if index is None:
         return frames
-    header, payload = frames[at][:HEADER_BYTES], frames[at][HEADER_BYTES:]
-    payload = mutated([payload], chance)
-    frames[at] = len(payload).to_bytes(3) + header[3:] + payload
+
+    header, payload = frames[index][:HEADER_BYTES], frames[index][HEADER_BYTES:]
+    payload = mutated([payload], rng)
+    frames[index] = len(payload).to_bytes(3) + header[3:] + payload
     return frames
 
 
-def cut(frames: list[bytes], corpus: Sequence[bytes], chance: random.Random) -> list[bytes]:
-    """A frame without its end."""
+def cut(frames: list[bytes], corpus: Sequence[bytes], rng: random.Random) -> list[bytes]:
+    """Cut off the end of a frame."""
     if frames:
-        at = chance.randrange(len(frames))
-        frames[at] = frames[at][: chance.randrange(len(frames[at]) + 1)]
+        index = rng.randrange(len(frames))
+        frames[index] = frames[index][: rng.randrange(len(frames[index]) + 1)]
     return frames
 
 
 CHANGES: Sequence[Change] = (
-    *(exchange, drop, repeat, splice, insert, cut),
+    *(swap, drop, repeat, splice, insert, cut),
     *(change_header, change_header, change_payload, change_payload),
 )

@@ -1,5 +1,7 @@
-"""Sends short loads to a server that speaks mutated HTTP/2, and says what is wrong with how they
-end: a crash, a late end, too much memory, or requests with no outcome or several."""
+"""Sends short loads to a server that sends mutated HTTP/2 frames, and checks how each load ends.
+
+Failures are crashes, late ends, high memory use, and requests without exactly one outcome.
+"""
 
 from __future__ import annotations
 
@@ -22,105 +24,106 @@ from .http2_server import scripted_server
 LOADGEN = BUILT.with_name("loadgen")
 DURATION_S = 0.1
 TIMEOUT_S = 0.15
-# For the start of the process, its report, and what else runs here.
+# For the start of the process, its report, and other processes on this host.
 MAX_LATE_S = 1.0
-KILLED_AFTER_S = 5.0
+KILL_TIMEOUT_S = 5.0
 MAX_RESIDENT_BYTES = 64_000_000
-BETWEEN_SAMPLES_S = 0.01
-# Late each time: a busy host makes one load late.
+SAMPLING_INTERVAL_S = 0.01
+# A load must end late in each attempt, because a busy host can delay one.
 ATTEMPTS = 3
-# Valid, no correct response, invalid measurement.
+# Exit codes: valid, no correct response, invalid measurement.
 EXIT_CODES = (0, 97, 98)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How a load is sent."""
+class LoadOptions:
+    """The loop, the number of streams per connection, and the scheme of a load."""
 
     is_open: bool
     streams: int
     is_tls: bool
 
     def __str__(self) -> str:
-        traffic, scheme = "open" if self.is_open else "closed", "https" if self.is_tls else "http"
-        return f"{traffic} loop, --streams {self.streams}, {scheme}"
+        loop, scheme = "open" if self.is_open else "closed", "https" if self.is_tls else "http"
+        return f"{loop} loop, --streams {self.streams}, {scheme}"
 
     def arguments(self) -> list[str]:
-        """Of ``loadgen``, with the URL of the server."""
+        """The arguments of ``loadgen``, including the URL of the server."""
         server = scripted_server()
         scheme, port = ("https", server.tls_port) if self.is_tls else ("http", server.port)
         load = ["--rate=100", "--arrivals=constant"] if self.is_open else ["--connections=4"]
-        trust = ["--insecure"] if self.is_tls else []
+        tls = ["--insecure"] if self.is_tls else []
         protocol = ["--http2", f"--streams={self.streams}"]
-        return [f"{scheme}://127.0.0.1:{port}/", *protocol, *load, *trust]
+        return [f"{scheme}://127.0.0.1:{port}/", *protocol, *load, *tls]
 
 
-WAYS = [Way(*way) for way in itertools.product((True, False), (1, 4), (False, True))]
+ALL_OPTIONS = [
+    LoadOptions(*values) for values in itertools.product((True, False), (1, 4), (False, True))
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """What came of a load."""
+class LoadResult:
+    """How a load result."""
 
     exit_code: int
-    took_s: float
+    duration_s: float
     peak_bytes: int
     messages: str
     # None without a report.
     outcomes: dict[str, int] | None
 
     def is_late(self) -> bool:
-        """Later than its plan, its timeout and a second."""
-        return self.took_s > DURATION_S + TIMEOUT_S + MAX_LATE_S
+        """Whether the load exceeded its duration and timeout by more than ``MAX_LATE_S``."""
+        return self.duration_s > DURATION_S + TIMEOUT_S + MAX_LATE_S
 
 
-def way_of(data: bytes) -> Way:
-    """Depends on the input, so that the input alone repeats a failure."""
-    return WAYS[zlib.crc32(data) % len(WAYS)]
+def options_for(data: bytes) -> LoadOptions:
+    """The options depend only on the input, so that the input alone reproduces a failure."""
+    return ALL_OPTIONS[zlib.crc32(data) % len(ALL_OPTIONS)]
 
 
 def feed(data: bytes) -> str | None:
-    """Sends a load to a server that sends this."""
-    way = way_of(data)
+    """Send a load to a server that sends this input; returns what went wrong, if anything."""
+    options = options_for(data)
     for _ in range(ATTEMPTS):
-        ended = load(data, way)
-        if not ended.is_late():
+        result = run_load(data, options)
+        if not result.is_late():
             break
-    complaint = complaint_of_end(ended)
-    return f"{way}: {complaint}" if complaint is not None else None
+    failure = load_failure(result)
+    return f"{options}: {failure}" if failure is not None else None
 
 
-def load(data: bytes, way: Way) -> Ended:
-    """Sends one load."""
+def run_load(data: bytes, options: LoadOptions) -> LoadResult:
+    """Send one load to a server that sends this input."""
     scripted_server().play(script_of(data))
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        report, messages = Path(folder) / "report.json", Path(folder) / "messages"
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
+        report, stderr = Path(directory) / "report.json", Path(directory) / "stderr"
         argv = [
-            *(str(LOADGEN), *way.arguments(), "--json", str(report)),
+            *(str(LOADGEN), *options.arguments(), "--json", str(report)),
             *("--duration", f"{DURATION_S * 1000:g}ms", "--timeout", f"{TIMEOUT_S * 1000:g}ms"),
         ]
-        began_s = time.monotonic()
-        with messages.open("wb") as file:
+
+        begin_s = time.monotonic()
+        with stderr.open("wb") as file:
             process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=file)
-            peak_bytes = _watch(process)
-        took_s = time.monotonic() - began_s
-        return Ended(
-            process.returncode,
-            took_s,
-            peak_bytes,
-            messages.read_text(errors="replace"),
-            _outcomes(report),
+            peak_bytes = _wait(process)
+        duration_s = time.monotonic() - begin_s
+
+        messages = stderr.read_text(errors="replace")
+        return LoadResult(
+            process.returncode, duration_s, peak_bytes, messages, _read_outcomes(report)
         )
 
 
-def _watch(process: subprocess.Popen[bytes]) -> int:
-    """Waits until it has ended, and kills it if it hangs; returns the peak of its memory."""
-    peak_bytes, end_s = 0, time.monotonic() + KILLED_AFTER_S
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the process, or kill it if it hangs; returns its peak memory use."""
+    peak_bytes, end_s = 0, time.monotonic() + KILL_TIMEOUT_S
     try:
         while process.poll() is None and time.monotonic() < end_s:
             peak_bytes = max(peak_bytes, _peak_bytes(process.pid))
             with suppress(subprocess.TimeoutExpired):
-                process.wait(BETWEEN_SAMPLES_S)
+                process.wait(SAMPLING_INTERVAL_S)
     finally:
         process.kill()
         process.wait()
@@ -128,13 +131,14 @@ def _watch(process: subprocess.Popen[bytes]) -> int:
 
 
 def _peak_bytes(pid: int) -> int:
-    """Not from ``wait4``, which counts what this process had when it started the other."""
+    """The peak of the process itself: that of ``wait4`` includes the memory of this process before
+    the exec."""
     status = Path(f"/proc/{pid}/status").read_text()
     peaks = [line for line in status.splitlines() if line.startswith("VmHWM:")]
-    return int(peaks[0].split()[1]) * 1024 if peaks else 0  # it has just ended
+    return int(peaks[0].split()[1]) * 1024 if peaks else 0  # a zombie has none
 
 
-def _outcomes(report: Path) -> dict[str, int] | None:
+def _read_outcomes(report: Path) -> dict[str, int] | None:
     try:
         document: dict[str, Any] = json.loads(report.read_text())
     except (OSError, ValueError):
@@ -142,18 +146,19 @@ def _outcomes(report: Path) -> dict[str, int] | None:
     return dict(document["outcomes"])
 
 
-def complaint_of_end(ended: Ended) -> str | None:
-    """What is wrong with how a load ended."""
-    words = ("panicked", "Traceback", "internal error")
-    if ended.exit_code not in EXIT_CODES or any(word in ended.messages for word in words):
-        return f"exit code {ended.exit_code}: {ended.messages[-500:]}"
-    if ended.is_late():
-        return f"it took {ended.took_s:.2f} s, {ATTEMPTS} times"
-    if ended.peak_bytes > MAX_RESIDENT_BYTES:
-        return f"{ended.peak_bytes:,} bytes resident"
-    if ended.outcomes is None:
-        return f"no report: {ended.messages[-500:]}"
-    scheduled = ended.outcomes["scheduled"]
-    if scheduled == 0 or sum(ended.outcomes.values()) != 2 * scheduled:
-        return f"scheduled is 0, or not the sum of outcomes: {ended.outcomes}"
+def load_failure(result: LoadResult) -> str | None:
+    """What is wrong with the result, if anything."""
+    crash_words = ("panicked", "Traceback", "internal error")
+    if result.exit_code not in EXIT_CODES or any(word in result.messages for word in crash_words):
+        return f"exit code {result.exit_code}: {result.messages[-500:]}"
+    if result.is_late():
+        return f"took {result.duration_s:.2f} s in the last of {ATTEMPTS} attempts"
+    if result.peak_bytes > MAX_RESIDENT_BYTES:
+        return f"{result.peak_bytes:,} bytes resident"
+    if result.outcomes is None:
+        return f"no report: {result.messages[-500:]}"
+
+    scheduled = result.outcomes["scheduled"]
+    if scheduled == 0 or sum(result.outcomes.values()) != 2 * scheduled:
+        return f"scheduled is 0, or not the sum of outcomes: {result.outcomes}"
     return None

@@ -1,4 +1,4 @@
-"""A server that sends what a script says, whatever its client does; over TCP and over TLS."""
+"""A server that sends the output of a script, whatever its client does, over TCP and over TLS."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pathlib import Path
 
 from .http2_frames import CLOSE, HEADER_BYTES, HEADERS, PAUSE, Script, Steps, addressed
 
-# Self-signed, with its key, for this server alone; clients do not verify it.
+# Self-signed, with its key. Used only by this server; clients do not verify it.
 CERTIFICATE = Path(__file__).with_name("certificate.pem")
-# What a client sends before its first frame: RFC 9113, section 3.4.
+# Sent by a client before its first frame: RFC 9113, section 3.4.
 PREFACE_BYTES = 24
 PAUSE_S = 0.005
 
 
 class ScriptedServer:
-    """Runs in a thread of its own until the process ends."""
+    """Runs in a separate thread until the process ends."""
 
     def __init__(self) -> None:
         self.script = Script([], [])
@@ -33,32 +33,32 @@ class ScriptedServer:
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
     def _listen(self, context: ssl.SSLContext | None) -> int:
-        listening = self._loop.create_server(
+        creation = self._loop.create_server(
             lambda: _Connection(self, self._loop), "127.0.0.1", 0, ssl=context
         )
-        server = self._loop.run_until_complete(listening)
+        server = self._loop.run_until_complete(creation)
         port = server.sockets[0].getsockname()[1]
         assert isinstance(port, int)
         return port
 
     def play(self, script: Script) -> None:
-        """From now on, send this."""
+        """Send the output of this script from now on."""
         self.script, self._replies = script, itertools.count()
 
     def next_reply(self) -> Steps:
-        """The replies in turn, over all connections."""
+        """The next reply of the script, counted over all connections."""
         replies = self.script.replies
         return replies[next(self._replies) % len(replies)] if replies else []
 
 
 @functools.cache
 def scripted_server() -> ScriptedServer:
-    """The server of this process: a client that has ended leaves nothing in it."""
+    """The only server of this process. Clients that have ended leave no state in it."""
     return ScriptedServer()
 
 
 class _Connection(asyncio.Protocol):
-    """Sends the greeting, and a reply for each request."""
+    """Sends the greeting, and one reply per request."""
 
     def __init__(self, server: ScriptedServer, loop: asyncio.AbstractEventLoop) -> None:
         self._server, self._loop = server, loop
@@ -86,9 +86,9 @@ class _Connection(asyncio.Protocol):
     def _send(self, steps: Steps) -> None:
         self._steps += steps
         if not self._is_paused:
-            self._go_on()
+            self._resume()
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         self._is_paused = False
         while self._steps and not self._transport.is_closing():
             step = self._steps.popleft()
@@ -96,7 +96,7 @@ class _Connection(asyncio.Protocol):
                 self._transport.close()
             elif step == PAUSE:
                 self._is_paused = True
-                self._loop.call_later(PAUSE_S, self._go_on)
+                self._loop.call_later(PAUSE_S, self._resume)
                 return
             else:
                 self._transport.write(step)

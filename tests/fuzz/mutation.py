@@ -1,4 +1,4 @@
-"""Makes inputs out of inputs, from a seed: bytes, lines and JSON values changed, and two spliced."""
+"""Mutates inputs: changes bytes, lines and JSON values, and splices two inputs."""
 
 from __future__ import annotations
 
@@ -21,80 +21,82 @@ VALUES: Sequence[Any] = (
 )
 
 
-def mutated(corpus: Sequence[bytes], chance: random.Random) -> bytes:
-    """One of the corpus, with one to eight changes."""
-    data = chance.choice(corpus)
-    for _ in range(1 << chance.randrange(4)):
-        change = chance.choice(CHANGES)
-        data = change(data, corpus, chance)[:MAX_BYTES]
+def mutated(corpus: Sequence[bytes], rng: random.Random) -> bytes:
+    """An input from the corpus with one to eight changes."""
+    data = rng.choice(corpus)
+    for _ in range(1 << rng.randrange(4)):
+        change = rng.choice(CHANGES)
+        data = change(data, corpus, rng)[:MAX_BYTES]
     return data
 
 
-def flip(data: bytes, corpus: Sequence[bytes], chance: random.Random) -> bytes:
+def flip(data: bytes, corpus: Sequence[bytes], rng: random.Random) -> bytes:
     if not data:
         return data
-    at = chance.randrange(len(data))
-    return data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :]
+    at = rng.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :]
 
 
-def insert(data: bytes, corpus: Sequence[bytes], chance: random.Random) -> bytes:
-    at = chance.randrange(len(data) + 1)
-    return data[:at] + chance.choice(INTERESTING) + data[at:]
+def insert(data: bytes, corpus: Sequence[bytes], rng: random.Random) -> bytes:
+    at = rng.randrange(len(data) + 1)
+    return data[:at] + rng.choice(INTERESTING) + data[at:]
 
 
-def delete(data: bytes, corpus: Sequence[bytes], chance: random.Random) -> bytes:
-    at = chance.randrange(len(data) + 1)
-    return data[:at] + data[at + chance.randrange(1, 40) :]
+def delete(data: bytes, corpus: Sequence[bytes], rng: random.Random) -> bytes:
+    at = rng.randrange(len(data) + 1)
+    return data[:at] + data[at + rng.randrange(1, 40) :]
 
 
-def repeat(data: bytes, corpus: Sequence[bytes], chance: random.Random) -> bytes:
-    at, length = chance.randrange(len(data) + 1), chance.randrange(1, 200)
-    return data[:at] + data[at : at + length] * chance.randrange(2, 20) + data[at + length :]
+def repeat(data: bytes, corpus: Sequence[bytes], rng: random.Random) -> bytes:
+    at, length = rng.randrange(len(data) + 1), rng.randrange(1, 200)
+    return data[:at] + data[at : at + length] * rng.randrange(2, 20) + data[at + length :]
 
 
-def splice(data: bytes, corpus: Sequence[bytes], chance: random.Random) -> bytes:
-    other = chance.choice(corpus)
-    return data[: chance.randrange(len(data) + 1)] + other[chance.randrange(len(other) + 1) :]
+def splice(data: bytes, corpus: Sequence[bytes], rng: random.Random) -> bytes:
+    other = rng.choice(corpus)
+    return data[: rng.randrange(len(data) + 1)] + other[rng.randrange(len(other) + 1) :]
 
 
-def shuffle_lines(data: bytes, corpus: Sequence[bytes], chance: random.Random) -> bytes:
+def shuffle_lines(data: bytes, corpus: Sequence[bytes], rng: random.Random) -> bytes:
     lines = data.splitlines(keepends=True)
-    chance.shuffle(lines)
+    rng.shuffle(lines)
     return b"".join(lines)
 
 
-def change_value(data: bytes, corpus: Sequence[bytes], chance: random.Random) -> bytes:
-    """Another value, or none, at a place of a JSON document; of lines of JSON, in one of them."""
+def change_value(data: bytes, corpus: Sequence[bytes], rng: random.Random) -> bytes:
+    """Replace or delete a value of a JSON document, or of one line of JSON lines."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        return change_a_line(data, corpus, chance)
-    found = list(places(document))
-    if not found:
+        return change_line(data, corpus, rng)
+
+    places = list(places_in(document))
+    if not places:
         return data
-    holder, name = chance.choice(found)
-    if chance.random() < 0.2:
-        del holder[name]
+
+    container, key = rng.choice(places)
+    if rng.random() < 0.2:
+        del container[key]
     else:
-        holder[name] = chance.choice(VALUES)
+        container[key] = rng.choice(VALUES)
     return json.dumps(document).encode()
 
 
-def change_a_line(data: bytes, corpus: Sequence[bytes], chance: random.Random) -> bytes:
+def change_line(data: bytes, corpus: Sequence[bytes], rng: random.Random) -> bytes:
     lines = data.splitlines(keepends=True)
     if len(lines) < 2:
         return data
-    at = chance.randrange(len(lines))
-    lines[at] = change_value(lines[at], corpus, chance)
+    at = rng.randrange(len(lines))
+    lines[at] = change_value(lines[at], corpus, rng)
     return b"".join(lines)
 
 
-def places(document: Any) -> Iterator[tuple[Any, Any]]:
-    """Every key or index of a document, with what holds it."""
+def places_in(document: Any) -> Iterator[tuple[Any, Any]]:
+    """Every key or index in a document, with its container."""
     if isinstance(document, dict | list):
-        for name in list(document) if isinstance(document, dict) else range(len(document)):
-            yield document, name
-            yield from places(document[name])
+        for key in list(document) if isinstance(document, dict) else range(len(document)):
+            yield document, key
+            yield from places_in(document[key])
 
 
 CHANGES: Sequence[Callable[[bytes, Sequence[bytes], random.Random], bytes]] = (

@@ -1,4 +1,4 @@
-"""What is fuzzed: each takes an input and says what is wrong with how that went, or raises."""
+"""The fuzz targets. Each takes an input, and returns or raises what went wrong, if anything."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Feed = Callable[[bytes], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A kind of input: what mutations begin with, what takes it, and how it is mutated."""
+    """A kind of input: its corpus, its target, and its mutation."""
 
     corpus: Sequence[bytes]
     feed: Feed
@@ -39,12 +39,12 @@ class Input:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process had."""
+    """The peak memory use of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def complaint_of_message(read: Callable[[], object]) -> str | None:
-    """Whatever is refused is refused in one short line."""
+def message_failure(read: Callable[[], object]) -> str | None:
+    """Call ``read``. An expected error must have a message of one short line."""
     try:
         read()
     except (ValueError, OSError, UsageError) as error:
@@ -55,8 +55,8 @@ def complaint_of_message(read: Callable[[], object]) -> str | None:
 
 
 def plan(data: bytes) -> str | None:
-    """Reads a plan of a load."""
-    return complaint_of_message(lambda: check_plan(data.decode(errors="replace")))
+    """Reads the plan of a load."""
+    return message_failure(lambda: check_plan(data.decode(errors="replace")))
 
 
 def file_read_by(read: Callable[[Path], str]) -> Feed:
@@ -66,7 +66,7 @@ def file_read_by(read: Callable[[Path], str]) -> Feed:
         with tempfile.NamedTemporaryFile(prefix="fuzz-") as file:
             file.write(data)
             file.flush()
-            return complaint_of_message(lambda: read(Path(file.name)))
+            return message_failure(lambda: read(Path(file.name)))
 
     return feed
 
@@ -75,14 +75,17 @@ def imported_by(convert: Callable[[bytes], ImportedTargets]) -> Feed:
     """Converts the input to targets, which a load must be able to read."""
 
     def feed(data: bytes) -> str | None:
-        made: list[ImportedTargets] = []
-        complaint = complaint_of_message(lambda: made.append(convert(data)))
-        if complaint is not None or not made:
-            return complaint
-        if any("\n" in note or len(note) > MAX_MESSAGE_CHARACTERS for note in made[0].notes):
-            return f"notes that are no lines: {made[0].notes!r}"
+        converted: list[ImportedTargets] = []
+        failure = message_failure(lambda: converted.append(convert(data)))
+        if failure is not None or not converted:
+            return failure
+
+        (targets,) = converted
+        if any("\n" in note or len(note) > MAX_MESSAGE_CHARACTERS for note in targets.notes):
+            return f"notes that are not single short lines: {targets.notes!r}"
+
         with tempfile.NamedTemporaryFile(prefix="fuzz-") as file:
-            file.write(made[0].text.encode())
+            file.write(targets.text.encode())
             file.flush()
             read_targets(Path(file.name))
         return None
@@ -91,33 +94,34 @@ def imported_by(convert: Callable[[bytes], ImportedTargets]) -> Feed:
 
 
 def curl(data: bytes) -> ImportedTargets:
-    """Reads commands that cannot read any file."""
+    """Converts curl commands. The files that they name are not read."""
 
-    def refused(name: str) -> bytes:
+    def reject(name: str) -> bytes:
         raise UsageError(f"{name!r} is not read")
 
-    return targets_of_curl(data.decode(errors="surrogateescape"), refused)
+    return targets_of_curl(data.decode(errors="surrogateescape"), reject)
 
 
 def openapi(data: bytes) -> ImportedTargets:
-    """Reads a description with all its operations."""
+    """Converts an OpenAPI description with all its operations."""
     return targets_of_openapi(data, ("POST", "PUT", "PATCH", "DELETE"))
 
 
 def run_with(name: str) -> Feed:
-    """Reports a run of which this file is the input."""
+    """Reports a run directory with the input in place of the file ``name``."""
 
     def feed(data: bytes) -> str | None:
-        with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-            run = Path(folder) / "run"
+        with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
+            run = Path(directory) / "run"
             shutil.copytree(HERE / "run", run)
             (run / name).write_bytes(data)
-            out, err = io.StringIO(), io.StringIO()
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            stdout, stderr = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
                 code = cli.run(["report", str(run)])
-        said = out.getvalue() + err.getvalue()
-        if code not in (EXIT_OK, EXIT_USAGE) or "Traceback" in said or "\x1b" in said:
-            return f"exit code {code}: {said[-500:]}"
+
+        output = stdout.getvalue() + stderr.getvalue()
+        if code not in (EXIT_OK, EXIT_USAGE) or "Traceback" in output or "\x1b" in output:
+            return f"exit code {code}: {output[-500:]}"
         return None
 
     return feed
@@ -137,7 +141,7 @@ def _http2_servers() -> list[Input]:
     return [Input(_corpus("http2"), http2_load.feed, mutated_frames)]
 
 
-def _files_of_a_run() -> list[Input]:
+def _run_files() -> list[Input]:
     paths = sorted(path for path in (HERE / "run").rglob("*") if path.is_file())
     names = [str(path.relative_to(HERE / "run")) for path in paths]
     return [
@@ -145,7 +149,7 @@ def _files_of_a_run() -> list[Input]:
     ]
 
 
-# By the name of what is fuzzed.
+# The inputs of each target, by its name on the command line.
 INPUTS: dict[str, Callable[[], list[Input]]] = {
     "plan": lambda: _stored("plan", plan),
     "targets": lambda: _stored("targets", file_read_by(read_targets)),
@@ -154,6 +158,6 @@ INPUTS: dict[str, Callable[[], list[Input]]] = {
     "curl": lambda: _stored("curl", imported_by(curl)),
     "openapi": lambda: _stored("openapi", imported_by(openapi)),
     "traces": lambda: _stored("traces", file_read_by(read_recording)),
-    "runs": _files_of_a_run,
+    "runs": _run_files,
     "http2": _http2_servers,
 }
