@@ -1,11 +1,10 @@
-"""``make test-vm``: the tests of the limits in emulated machines whose kernel has cgroup v2 and
-nothing else.
+"""``make test-vm``: tests of the limits in emulated machines whose kernel has only cgroup v2.
 
     python -m tests.vm [GUEST...]
 
 ``direct`` runs them as root without systemd, ``systemd`` as an unprivileged user under systemd, and
-``systemd-root`` runs whole sweeps as root under systemd. Default: all three, one after the other.
-Exits with 0 if all passed, or if qemu is missing (and prints what to install).
+``systemd-root`` runs whole sweeps as root under systemd. The default is all three, one after the
+other. Exits with 0 if all passed, or if qemu is missing (and prints what to install).
 """
 
 from __future__ import annotations
@@ -78,10 +77,11 @@ def unmet_requirement() -> str:
 
 
 def make_images() -> tuple[Path, Path]:
-    """Write the kernel and the initial file system (the base followed by the project)."""
+    """Write the kernel and the initial file system, which is the base followed by the project."""
     began_s = time.monotonic()
     base, kernel = image.base_image(), image.kernel()
     project = image.project_image(base, install_servers())
+
     initial = image.CACHE / "initial.cpio"
     with initial.open("wb") as stream:
         for part in (base, project):
@@ -108,12 +108,13 @@ def run_guest(name: str, kernel: Path, initial: Path) -> bool:
     console = boot(name, machine_command(GUESTS[name], kernel, initial))
     duration_s = time.monotonic() - began_s
 
-    ended = re.search(r"TESTS ENDED WITH (\d+)", console)
-    if ended is None:
+    result = re.search(r"TESTS ENDED WITH (\d+)", console)
+    if result is None:
         say(f"{name}: no result after {duration_s:.0f} s (limit {MAX_DURATION_S:.0f} s)")
         return False
-    passed = ended[1] == "0"
-    say(f"{name}: {'passed' if passed else f'failed with {ended[1]}'} in {duration_s:.0f} s")
+
+    passed = result[1] == "0"
+    say(f"{name}: {'passed' if passed else f'failed with {result[1]}'} in {duration_s:.0f} s")
     return passed
 
 
@@ -157,7 +158,7 @@ def boot(name: str, command: list[str]) -> str:
 
 
 def say(text: str) -> None:
-    """Print one line at once."""
+    """Print one line and flush it."""
     sys.stdout.write(f"test-vm: {text}\n")
     sys.stdout.flush()
 

@@ -1,7 +1,7 @@
 """Builds a guest's file system: a minimal Debian (cached), followed by this checkout.
 
-The guest runs this machine's interpreter, virtual environment and sources at the same paths. Its
-distribution and release are therefore those of this machine, so that the C libraries match.
+The guest runs this machine's interpreter, virtual environment and sources at the same paths. It has
+this machine's distribution and release, so that the C libraries match.
 """
 
 from __future__ import annotations
@@ -30,21 +30,10 @@ KERNEL_PACKAGES = {"debian": "linux-image-cloud-amd64", "ubuntu": "linux-image-v
 # The parts that the tests need.
 PROJECT_PARTS = ("python", "servers", "tests", "pyproject.toml", ".venv")
 # Files and directories that no test in a guest needs.
-UNWANTED = frozenset(
-    {
-        "test",
-        "idlelib",
-        "ensurepip",
-        "mypy",
-        "mypyc",
-        "maturin",
-        "ruff",
-        "pip",
-        "target",
-        "tkinter",
-        "setuptools",
-    }
-)
+EXCLUDED_NAMES = {
+    *("test", "idlelib", "ensurepip", "tkinter", "pip", "setuptools"),
+    *("mypy", "mypyc", "maturin", "ruff", "target"),
+}
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 # The guest has its own C library, of the same release.
 C_LIBRARY = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv))\.so.*")
@@ -52,8 +41,8 @@ C_LIBRARY = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv))\.so.*")
 
 def release() -> tuple[str, str]:
     """The distribution and the code name of its release, such as ``("debian", "bookworm")``."""
-    facts = platform.freedesktop_os_release()
-    return facts["ID"], facts.get("VERSION_CODENAME", "")
+    fields = platform.freedesktop_os_release()
+    return fields["ID"], fields.get("VERSION_CODENAME", "")
 
 
 def base_image() -> Path:
@@ -62,16 +51,12 @@ def base_image() -> Path:
     tar, image = CACHE / f"{codename}.tar", CACHE / f"{codename}.cpio"
     if image.exists():
         return image
+
     CACHE.mkdir(parents=True, exist_ok=True)
-    _run(
-        "mmdebstrap",
-        "--quiet",
-        "--variant=minbase",
-        f"--include={PACKAGES}",
-        *_hooks(),
-        codename,
-        str(tar),
-    )
+    options = ["--quiet", "--variant=minbase", f"--include={PACKAGES}", *_hooks()]
+    _run("mmdebstrap", *options, codename, str(tar))
+
+    # Renamed when complete, so that an interrupted build leaves no image.
     unfinished = image.with_suffix(".unfinished")
     with Archive(unfinished) as archive:
         archive.add_tar(tar)
@@ -88,10 +73,8 @@ def _hooks() -> Iterator[str]:
         f'--customize-hook=chroot "$1" useradd --create-home --uid {USER_ID} --shell /bin/sh {USER}'
     )
     # Start the user's service manager at boot, without a login.
-    yield (
-        '--customize-hook=mkdir -p "$1/var/lib/systemd/linger" && touch '
-        f'"$1/var/lib/systemd/linger/{USER}"'
-    )
+    linger = "$1/var/lib/systemd/linger"
+    yield f'--customize-hook=mkdir -p "{linger}" && touch "{linger}/{USER}"'
     # Do not empty /tmp at boot: the checkout may be in it.
     yield '--customize-hook=ln -s /dev/null "$1/etc/tmpfiles.d/tmp.conf"'
 
@@ -106,26 +89,27 @@ def kernel() -> Path:
     image = CACHE / f"{codename}.kernel"
     if image.exists():
         return image
+
     CACHE.mkdir(parents=True, exist_ok=True)
     depends = _run("apt-cache", "depends", KERNEL_PACKAGES[distribution])
-    found = re.search(r"Depends: (linux-image-\S+)", depends)
-    if found is None:
+    dependency = re.search(r"Depends: (linux-image-\S+)", depends)
+    if dependency is None:
         raise RuntimeError(f"unknown package {KERNEL_PACKAGES[distribution]}; run: apt-get update")
+
     for old in CACHE.glob("linux-image-*.deb"):
         old.unlink()
-    _run("apt-get", "--quiet=2", "download", found[1], cwd=CACHE)
+    _run("apt-get", "--quiet=2", "download", dependency[1], cwd=CACHE)
     (package,) = CACHE.glob("linux-image-*.deb")
-    image.write_bytes(_file_of(package, "/boot/vmlinuz-"))
+    image.write_bytes(_packaged_file(package, "/boot/vmlinuz-"))
     package.unlink()
     return image
 
 
-def _file_of(package: Path, name: str) -> bytes:
+def _packaged_file(package: Path, name: str) -> bytes:
     """The content of the first file in a Debian package whose path contains ``name``."""
+    command = ["dpkg-deb", "--fsys-tarfile", package]
     with (
-        subprocess.Popen(
-            ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
-        ) as extraction,
+        subprocess.Popen(command, stdout=subprocess.PIPE) as extraction,
         tarfile.open(fileobj=extraction.stdout, mode="r|") as tar,
     ):
         contents = [
@@ -142,13 +126,15 @@ def project_image(base: Path, environments: Path) -> Path:
     with Archive(image, set(json.loads(_directories_file(base).read_text()))) as archive:
         for part in PROJECT_PARTS:
             _add(archive, PROJECT / part)
-        for folder in (STANDARD_LIBRARY, environments):
-            _add(archive, folder)
+        for directory in (STANDARD_LIBRARY, environments):
+            _add(archive, directory)
+
         programs = [_interpreter(), *_native_modules(archive)]
         for path in _links_to(_interpreter()):
             archive.add_path(path)
         for library in sorted(_libraries(programs)):
             archive.add_path(library)
+
         for path in sorted(GUEST_FILES.rglob("*")):
             if path.is_file():
                 archive.add_path(path, "/" + str(path.relative_to(GUEST_FILES)))
@@ -158,14 +144,14 @@ def project_image(base: Path, environments: Path) -> Path:
 
 def _add(archive: Archive, path: Path) -> None:
     if path.is_dir():
-        archive.add_tree(path, _is_wanted)
+        archive.add_tree(path, _is_included)
     else:
         archive.add_path(path)
 
 
-def _is_wanted(path: Path) -> bool:
-    is_unwanted = path.name in UNWANTED or path.suffix == ".a" or "__mypyc." in path.name
-    return not is_unwanted and path != STANDARD_LIBRARY / "site-packages"
+def _is_included(path: Path) -> bool:
+    is_excluded = path.name in EXCLUDED_NAMES or path.suffix == ".a" or "__mypyc." in path.name
+    return not is_excluded and path != STANDARD_LIBRARY / "site-packages"
 
 
 def _interpreter() -> Path:
@@ -185,27 +171,28 @@ def _links_to(program: Path) -> Iterator[Path]:
 
 def _native_modules(archive: Archive) -> Iterator[Path]:
     """The extension modules in the archive."""
-    for folder in sorted(archive.directories):
-        if folder.startswith((str(PROJECT), sys.base_prefix + "/lib/python")):
-            yield from Path(folder).glob("*.so")
+    for directory in sorted(archive.directories):
+        if directory.startswith((str(PROJECT), sys.base_prefix + "/lib/python")):
+            yield from Path(directory).glob("*.so")
 
 
 def _libraries(programs: Iterable[Path]) -> set[Path]:
-    """The shared libraries that these programs load, under all names that the loader looks up."""
+    """The shared libraries that these programs load, under all names that the loader uses."""
     listing = subprocess.run(
         ["ldd", *map(str, programs)], capture_output=True, text=True, check=False
     ).stdout
-    found = {Path(name) for name in re.findall(r"=> (/\S+)", listing)}
+    libraries = {Path(name) for name in re.findall(r"=> (/\S+)", listing)}
     return {
         Path(os.path.realpath(path.parent)) / name
-        for path in found
+        for path in libraries
         if not path.is_relative_to(PROJECT) and not C_LIBRARY.fullmatch(path.name)
         for name in {path.name, path.resolve().name}
     }
 
 
-def _run(*words: str, cwd: Path | None = None) -> str:
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{words[0]} failed: {done.stderr.strip()}")
-    return done.stdout
+def _run(*command: str, cwd: Path | None = None) -> str:
+    """The output of a command, which must succeed."""
+    process = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise RuntimeError(f"{command[0]} failed: {process.stderr.strip()}")
+    return process.stdout

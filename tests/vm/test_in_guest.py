@@ -1,8 +1,9 @@
-"""Whole sweeps inside a guest of ``make test-vm``: cgroup v2 only, with or without rights."""
+"""Whole sweeps in a guest of ``make test-vm``, which has only cgroup v2, as root or unprivileged."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,8 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Command]:
-    """The command line, in an empty folder; whatever is left at the end fails the test, and is
-    ended."""
+    """Runs wsgiload in an empty directory. Leftover processes, cgroups and temporary files fail the
+    test."""
     command = Command(tmp_path / "command")
     try:
         yield command
@@ -28,7 +29,7 @@ def command(tmp_path: Path) -> Iterator[Command]:
         command.clean_up()
 
 
-def test_the_guest_has_the_second_version_of_control_groups_and_no_other() -> None:
+def test_the_guest_has_only_cgroup_v2() -> None:
     kinds = {
         line.split(" - ")[1].split()[0]
         for line in Path("/proc/self/mountinfo").read_text().splitlines()
@@ -36,23 +37,14 @@ def test_the_guest_has_the_second_version_of_control_groups_and_no_other() -> No
     assert "cgroup2" in kinds and "cgroup" not in kinds
 
 
-def test_a_sweep_holds_every_limit_that_it_names(command: Command) -> None:
-    words = (
-        "--servers",
-        "waitress",
-        "--rates",
-        20,
-        "--duration",
-        "2s",
-        "--warmup",
-        "0s",
-        "--cooldown",
-        "0s",
-    )
-    done = command.run("sweep", *words, "--memory", "128MiB", "--pids", 100)
-    # an emulated machine is no place for exact send times: the verdict may be "invalid"
-    assert done.code in (0, 98), done.err
-    for cell in done.cells.values():
+def test_a_sweep_enforces_every_limit_that_it_reports(command: Command) -> None:
+    load = shlex.split("--servers waitress --rates 20 --duration 2s --warmup 0s --cooldown 0s")
+
+    sweep = command.run("sweep", *load, "--memory", "128MiB", "--pids", 100)
+
+    # The verdict may be "invalid", because send times are inaccurate in an emulated machine.
+    assert sweep.code in (0, 98), sweep.err
+    for cell in sweep.cells.values():
         limits = cell["limits"]
         assert cell["failure"] is None
         assert cell["outcomes"]["ok"] == cell["outcomes"]["scheduled"] > 0
@@ -62,19 +54,22 @@ def test_a_sweep_holds_every_limit_that_it_names(command: Command) -> None:
         assert cell["resources"]["oom_kills"] == 0
         assert cell["resources"]["cpu_cores_mean"] > 0
         assert cell["server_exit"]["clean"]
-    assert list(done.cells) == ["waitress@20#1"]
+    assert list(sweep.cells) == ["waitress@20#1"]
 
 
-def test_nothing_outlives_a_sweep_that_is_killed(command: Command) -> None:
-    words = ("--servers", "wsgiref", "--rates", 20, "--duration", "60s", "--warmup", "0s")
-    running = command.start("sweep", *words)
+def test_a_killed_sweep_leaves_no_process_and_no_group(command: Command) -> None:
+    load = shlex.split("--servers wsgiref --rates 20 --duration 60s --warmup 0s")
+    sweep = command.start("sweep", *load)
     until(
         lambda: any("wsgiload.loads._driver" in line for line in command.processes().values()),
         "its load",
     )
     assert command.groups() != []
-    os.kill(running.pid, signal.SIGKILL)
-    assert running.end().code == -signal.SIGKILL
+
+    os.kill(sweep.pid, signal.SIGKILL)
+
+    assert sweep.end().code == -signal.SIGKILL
     until(lambda: command.processes() == {} and command.groups() == [], "the end of everything")
-    for path in command.temporary.iterdir():  # which only the next sweep would remove
+    # Temporary directories would be removed by the next sweep.
+    for path in command.temporary.iterdir():
         path.rmdir()
