@@ -123,37 +123,41 @@ mod tests {
     fn a_kernel_timestamp_does_not_depend_on_when_bytes_are_read() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         request_timestamps(&listener).expect("option");
-        let mut near =
+        let mut client =
             TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
-        let (far, _) = listener.accept().expect("accept");
+        let (server, _) = listener.accept().expect("accept");
         let mut receiver = StampedReceiver::new();
         let mut received = Vec::new();
+
         let arrival = (0..100).find_map(|_| {
             received.clear();
             let from_ns = now_ns();
-            near.write_all(b"ping").expect("write");
+            client.write_all(b"ping").expect("write");
             let sent_ns = now_ns();
             sleep(Duration::from_millis(10));
             let arrival = receiver
-                .receive(far.as_fd(), &mut received)
+                .receive(server.as_fd(), &mut received)
                 .expect("read")
                 .expect("bytes");
             arrival
                 .queued_ns
                 .map(|queued_ns| (from_ns, queued_ns, sent_ns, arrival.read_ns))
         });
+
         let (from_ns, queued_ns, sent_ns, read_ns) = arrival.expect("loopback has timestamps");
         assert_eq!(received, b"ping");
-        // Within the send, up to the accuracy of reading the clocks.
+        // During the send, up to the accuracy of reading the clocks.
         assert!(
             from_ns <= queued_ns + 5_000 && queued_ns <= sent_ns + 5_000,
             "{from_ns} {queued_ns} {sent_ns}"
         );
         assert!(read_ns >= sent_ns + 10_000_000 - 5_000);
 
-        drop(near);
+        drop(client);
         assert_eq!(
-            receiver.receive(far.as_fd(), &mut received).expect("read"),
+            receiver
+                .receive(server.as_fd(), &mut received)
+                .expect("read"),
             None
         );
     }

@@ -8,8 +8,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 /// Nanoseconds per second.
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 
-/// Two readings of one clock that are at most this far apart had nothing between them but the
-/// reading of the other clock.
+/// Two readings of one clock at most this far apart are accepted at once: only the reading of the
+/// other clock fits between them.
 const CLOSE_READING_NS: u64 = 1_000;
 
 /// Readings further apart are rejected: something interrupted them, such as another program.

@@ -173,7 +173,7 @@ impl<S: Stream> Connection<S> {
         let config = &self.shared.config;
         let is_full = config
             .requests_per_connection
-            .is_some_and(|most| self.responses + 1 >= most);
+            .is_some_and(|max| self.responses + 1 >= max);
         is_full || !head.keep_alive || config.framing == Framing::UntilClose
     }
 
@@ -209,13 +209,13 @@ impl<S: Stream> Connection<S> {
 
     /// Reads and discards the request body; false if the connection ended within it.
     async fn discard_body(&mut self, body_bytes: u64) -> bool {
-        let mut left = body_bytes;
+        let mut remaining = body_bytes;
         loop {
-            let here = left.min(self.received.len() as u64);
+            let available = remaining.min(self.received.len() as u64);
             // At most `received.len()`, so it fits.
-            self.received.drain(..here as usize);
-            left -= here;
-            if left == 0 {
+            self.received.drain(..available as usize);
+            remaining -= available;
+            if remaining == 0 {
                 return true;
             }
             if self.receive().await.is_none() {
@@ -282,10 +282,10 @@ impl<S: Stream> Connection<S> {
     }
 
     async fn discard_at_most(&mut self, bytes: usize) {
-        let mut left = bytes;
+        let mut remaining = bytes;
         self.received.clear();
-        while left > 0 && self.receive().await.is_some() {
-            left = left.saturating_sub(self.received.len());
+        while remaining > 0 && self.receive().await.is_some() {
+            remaining = remaining.saturating_sub(self.received.len());
             self.received.clear();
         }
     }

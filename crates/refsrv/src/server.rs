@@ -169,9 +169,9 @@ impl ReferenceServer {
         }
     }
 
-    fn query<T>(&self, question: impl FnOnce(reply::Sender<T>) -> Command) -> Option<T> {
+    fn query<T>(&self, command: impl FnOnce(reply::Sender<T>) -> Command) -> Option<T> {
         let (sender, receiver) = reply::channel();
-        self.send(question(sender))?;
+        self.send(command(sender))?;
         receiver.recv().ok()
     }
 

@@ -73,7 +73,7 @@ pub enum Service {
 impl Service {
     /// The hold of arrival number `index`, excluding stalls.
     ///
-    /// An empty list holds nothing; [`Service::validate`] rejects it.
+    /// It is 0 for an empty list, which [`Service::validate`] rejects.
     #[must_use]
     pub fn hold_ns(&self, index: u64) -> u64 {
         match *self {

@@ -15,20 +15,20 @@ pub enum KnownQueue {
     },
     /// Poisson arrivals, constant service times, one server.
     Md1,
-    /// Even arrivals, exponential service times, one server.
+    /// Constant inter-arrival times, exponential service times, one server.
     Dm1,
 }
 
 /// Larger than any quantile in use, and small enough for the bisection to converge.
-const LONGEST: f64 = 1e9;
-const HALVINGS: usize = 100;
+const MAX_TIME: f64 = 1e9;
+const BISECTION_STEPS: usize = 100;
 
 impl KnownQueue {
     /// The given quantile of the response time, in mean service times, if the servers are busy for
     /// a share `utilisation` of the time.
     ///
     /// # Panics
-    /// If one of the two is not between 0 and 1: no queue has such a time.
+    /// If `utilisation` or `quantile` is not between 0 and 1: no queue has such a time.
     #[must_use]
     pub fn response_quantile(self, utilisation: f64, quantile: f64) -> f64 {
         let is_a_share = |number: f64| number > 0.0 && number < 1.0;
@@ -51,7 +51,7 @@ impl KnownQueue {
         };
         let (mut below, mut above) = (0.0, 1.0);
 
-        while is_within(above) < quantile && above < LONGEST {
+        while is_within(above) < quantile && above < MAX_TIME {
             (below, above) = (above, above * 2.0);
         }
 
@@ -75,7 +75,7 @@ impl KnownQueue {
 
 /// The number at which `is_below` changes from true (at `below`) to false (at `above`).
 fn bisect(mut below: f64, mut above: f64, is_below: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..HALVINGS {
+    for _ in 0..BISECTION_STEPS {
         let middle = (below + above) / 2.0;
         *(if is_below(middle) {
             &mut below
@@ -96,22 +96,22 @@ pub fn erlang_c(servers: u32, utilisation: f64) -> f64 {
     blocked / (1.0 - utilisation * (1.0 - blocked))
 }
 
-/// Share of requests of M/M/c that take longer: an exponential service time, after an exponential
-/// wait of rate `drain` for the share `waiting` of them.
+/// Share of requests of M/M/c whose response time exceeds `time`: an exponential service time and,
+/// for the share `waiting` of them, an exponential wait of rate `drain` before it.
 fn mmc_beyond(waiting: f64, drain: f64, time: f64) -> f64 {
-    let of_a_hold = (-time).exp();
-    let of_both = if (drain - 1.0).abs() < 1e-9 {
-        (1.0 + time) * of_a_hold
+    let without_wait = (-time).exp();
+    let with_wait = if (drain - 1.0).abs() < 1e-9 {
+        (1.0 + time) * without_wait
     } else {
-        (drain * of_a_hold - (-drain * time).exp()) / (drain - 1.0)
+        (drain * without_wait - (-drain * time).exp()) / (drain - 1.0)
     };
-    (1.0 - waiting) * of_a_hold + waiting * of_both
+    (1.0 - waiting) * without_wait + waiting * with_wait
 }
 
 /// The root below 1 of `x = exp(-(1 - x) / utilisation)`: a response time of D/M/1 is exponential
 /// with the rate `1 - x` (Kleinrock, Queueing Systems I, 1975, G/M/1).
 fn dm1_root(utilisation: f64) -> f64 {
-    // From 0 to the point where both sides grow equally fast, left and right cross once.
+    // Between 0 and the point where both sides have the same slope, they are equal exactly once.
     bisect(0.0, 1.0 + utilisation * utilisation.ln(), |x| {
         x < (-(1.0 - x) / utilisation).exp()
     })
@@ -119,7 +119,7 @@ fn dm1_root(utilisation: f64) -> f64 {
 
 /// Share of requests of M/D/1 that wait no longer than `wait`: Franx, A simple solution for the
 /// M/D/c waiting time distribution, Operations Research Letters 29 (2001). Unlike the alternating
-/// sum of the textbooks it has no cancellation.
+/// sum in textbooks, it has no cancellation.
 fn md1_waits_within(utilisation: f64, wait: f64) -> f64 {
     if wait < 0.0 {
         return 0.0;
@@ -168,7 +168,7 @@ fn md1_queued_at_most(utilisation: f64, count: usize) -> Vec<f64> {
 /// Probabilities that a Poisson variable of this mean equals each number below `count`, and that it
 /// is at least that large.
 fn poisson(mean: f64, count: usize) -> (Vec<f64>, Vec<f64>) {
-    // Far enough that the remainder is negligible, for means up to 1.
+    // Large enough for a negligible remainder, for means up to 1.
     const BEYOND: usize = 40;
     let mut exactly = vec![(-mean).exp()];
 
@@ -190,7 +190,7 @@ mod tests {
 
     const QUANTILES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
 
-    /// Compares with figures rounded to this many digits.
+    /// Compares with a figure that was rounded to a multiple of `digit`.
     fn assert_rounded(actual: f64, printed: f64, digit: f64) {
         assert!(
             (actual - printed).abs() <= 0.51 * digit,

@@ -39,7 +39,7 @@ fn start(arguments: &[&str]) -> Running {
     }
 }
 
-/// A temporary file, removed with the test.
+/// The path of a temporary file, which is removed when this is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -78,6 +78,7 @@ fn it_serves_until_a_signal_and_then_writes_its_log() {
 
         kill_process(Pid::from_child(&running.child), signal).expect("it can be signalled");
         assert!(running.child.wait().expect("it ends").success());
+
         let csv = std::fs::read_to_string(&log.0).expect("a log");
         let lines: Vec<_> = csv.lines().collect();
         assert_eq!(

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use common::{Client, GET, PATIENCE, log_of, start};
+use common::{Client, GET, TIMEOUT, log_of, start};
 use refsrv::{
     Config, Endpoint, Fault, FaultPlan, Framing, Lateness, LogEntry, Outcome, ReferenceServer,
     Service, StartError, When, clock,
@@ -60,6 +60,7 @@ fn a_response_is_never_earlier_than_its_hold() {
         assert!(response.number("X-Write") >= response.number("X-Arrive") + 3 * MS);
         assert!(received_ns >= response.number("X-Write"));
     }
+
     let log = log_of(&server, 50);
     assert_never_early(&log);
     assert!(
@@ -562,7 +563,7 @@ fn a_unix_socket_serves_like_an_address_and_is_removed_at_the_end() {
 
         let mut stream = UnixStream::connect(&path).expect("the server accepts");
         stream
-            .set_read_timeout(Some(PATIENCE))
+            .set_read_timeout(Some(TIMEOUT))
             .expect("a timeout can be set");
         for _ in 0..2 {
             stream.write_all(GET).expect("the request can be sent");
@@ -612,13 +613,13 @@ fn a_stopped_server_keeps_its_log_and_frees_its_port() {
     assert_eq!((server.log().len(), server.stats().arrivals), (1, 1));
     client.get().expect_err("the connection is closed");
 
-    let again = start(Config {
+    let restarted = start(Config {
         listen: server.addr().into(),
         ..Config::default()
     });
-    assert_eq!(again.addr(), server.addr());
+    assert_eq!(restarted.addr(), server.addr());
     assert_eq!(
-        Client::connect(again.addr())
+        Client::connect(restarted.addr())
             .get()
             .expect("a response")
             .number("X-Id"),
@@ -626,13 +627,12 @@ fn a_stopped_server_keeps_its_log_and_frees_its_port() {
     );
 }
 
-/// Maximum difference between two readings of two clocks.
+/// Accuracy of comparing the readings of two clocks.
 const CLOCKS_NS: u64 = 5_000;
 
 #[test]
 fn kernel_timestamps_do_not_depend_on_when_a_request_is_read() {
-    // Using CPU time before each response keeps the only thread from reading the other requests
-    // meanwhile.
+    // While the only thread uses CPU time before a response, it does not read other requests.
     let server = start(Config {
         log_queued: true,
         cpu_ns: 20 * MS,
@@ -658,6 +658,7 @@ fn kernel_timestamps_do_not_depend_on_when_a_request_is_read() {
     for client in &mut clients {
         client.response().expect("a response");
     }
+
     let log = log_of(&server, warmed + 4);
     let mut queued: Vec<_> = log[warmed..]
         .iter()

@@ -1,6 +1,6 @@
-//! The queue against queueing theory, in virtual time: no network, no clock, no tolerance for the
-//! machine. Only sampling error remains; the tolerances are four times its estimate from
-//! simulations with different draws (docs: method, tier T; F4 to F10).
+//! Compares the queue with queueing theory in virtual time, without network or clock, so that no
+//! tolerance is needed for the machine. Only the sampling error remains; the tolerances are four
+//! times its estimate from simulations with different draws (docs: method, tier T; F4 to F10).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,7 +18,8 @@ fn poisson(rate_per_s: f64, seed: u64, count: u64) -> impl Iterator<Item = u64> 
     })
 }
 
-/// Evenly spaced times in the middle of their intervals, so that none is on the edge of a window.
+/// Evenly spaced times in the middle of their intervals, so that none is at the start or end of a
+/// stall.
 fn evenly(rate_per_s: u64, count: u64) -> impl Iterator<Item = u64> {
     let gap_ns = SECOND / rate_per_s;
     (0..count).map(move |i| i * gap_ns + gap_ns / 2)
@@ -104,7 +105,7 @@ fn f5_a_stall_before_one_server_lasts_until_the_queue_has_drained() {
     }
 }
 
-/// The quantiles that the method states.
+/// The quantiles that the documented method reports.
 const QUANTILES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
 const REPLICATIONS: u64 = 16;
 
@@ -123,7 +124,7 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
 
 /// Response times of one simulation of the queue with service times of 2 ms, ascending.
 fn simulate(queue: KnownQueue, utilisation: f64, replication: u64) -> Vec<u64> {
-    // The busier the queue, the longer one wait depends on earlier ones.
+    // In a busier queue, waiting times are correlated over more requests.
     let count = if utilisation < 0.9 {
         600_000
     } else {
@@ -156,8 +157,8 @@ fn simulate(queue: KnownQueue, utilisation: f64, replication: u64) -> Vec<u64> {
     }
 }
 
-/// The mean of each quantile over simulations with different draws is that of theory, within four
-/// standard errors.
+/// Over simulations with different draws, the mean of each quantile equals that of theory, within
+/// four standard errors.
 fn assert_follows_theory(queue: KnownQueue, utilisations: &[f64]) {
     for &utilisation in utilisations {
         let expected_ms =
@@ -194,10 +195,13 @@ fn mean_ms(responses_ns: &[u64]) -> f64 {
     responses_ns.iter().sum::<u64>() as f64 / responses_ns.len() as f64 / MS as f64
 }
 
-/// These ratios to theory have a mean of 1, within four standard errors.
+/// The mean of these ratios to theory is 1, within four standard errors.
 fn assert_is_one(what: &str, ratios: &[f64]) {
     let (mean, error) = mean_and_error(ratios);
-    assert!(error < 0.05, "too few to tell: {what}: {mean} ± {error}");
+    assert!(
+        error < 0.05,
+        "too few replications: {what}: {mean} ± {error}"
+    );
     assert!(
         (mean - 1.0).abs() <= 4.0 * error,
         "{what}: {mean} ± {error} times theory"
@@ -212,14 +216,16 @@ fn closed_loop(users: usize, seed: u64, count: u64) -> (f64, Vec<u64>) {
         seed,
     };
     let mut queue = VirtualQueue::new(service, Some(1), FaultPlan::none(), 0);
-    let mut thoughts = (0..).map(|i| (random::exponential(seed + 1, i) * 20.0 * MS as f64) as u64);
-    let mut asking: BinaryHeap<Reverse<u64>> = thoughts.by_ref().take(users).map(Reverse).collect();
+    let mut think_times_ns =
+        (0..).map(|i| (random::exponential(seed + 1, i) * 20.0 * MS as f64) as u64);
+    let mut arrivals: BinaryHeap<Reverse<u64>> =
+        think_times_ns.by_ref().take(users).map(Reverse).collect();
     let mut last_ns = 0;
     let mut responses: Vec<u64> = (0..count)
         .map(|_| {
-            let Reverse(arrive_ns) = asking.pop().expect("a user");
+            let Reverse(arrive_ns) = arrivals.pop().expect("a user");
             let finish_ns = queue.arrive(arrive_ns).0.finish_ns;
-            asking.push(Reverse(finish_ns + thoughts.next().expect("endless")));
+            arrivals.push(Reverse(finish_ns + think_times_ns.next().expect("endless")));
             last_ns = arrive_ns;
             finish_ns - arrive_ns
         })

@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 
 use refsrv::{Config, LogEntry, ReferenceServer};
 
-/// Long enough for a stalled shared machine, short enough to fail a hanging test.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Long enough for a busy shared machine, short enough to fail a test that hangs.
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 pub const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 pub fn start(config: Config) -> ReferenceServer {
     ReferenceServer::start(config).expect("the server starts")
 }
 
-/// The log, once it holds `count` entries.
+/// The log, once it has `count` entries.
 pub fn log_of(server: &ReferenceServer, count: usize) -> Vec<LogEntry> {
     let begin = Instant::now();
     loop {
         let log = server.log();
-        if log.len() >= count || begin.elapsed() > PATIENCE {
+        if log.len() >= count || begin.elapsed() > TIMEOUT {
             assert_eq!(log.len(), count, "entries in the log");
             return log;
         }
@@ -66,7 +66,7 @@ impl Client {
     pub fn connect(addr: SocketAddr) -> Self {
         let stream = TcpStream::connect(addr).expect("the server accepts");
         stream
-            .set_read_timeout(Some(PATIENCE))
+            .set_read_timeout(Some(TIMEOUT))
             .expect("a timeout can be set");
         stream.set_nodelay(true).expect("nodelay can be set");
 
