@@ -1,10 +1,11 @@
-//! The syscall baseline, the lower bound of a client with these system calls: one thread, one
-//! `epoll_pwait2` for whatever is ready, and per response one `recv`, two readings of the clock and
-//! one `send`. It decodes nothing, checks nothing and records nothing, so it is not a load
-//! generator: `bench` runs it beside load generators, and their cost above it is their own.
+//! The syscall baseline: a client that issues only the unavoidable system calls.
 //!
-//! `floor URL CONNECTIONS SECONDS` prints `{"requests": …, "elapsed_s": …}`. Every response must be
-//! as long as the first.
+//! One thread waits with `epoll_pwait2` for all connections. Per response, it calls `recv` and
+//! `send` once and reads the clock twice. It decodes, checks and records nothing, so it is not a
+//! load generator. `bench` compares load generators with it: the difference is their own cost.
+//!
+//! `floor URL CONNECTIONS SECONDS` prints `{"requests": …, "elapsed_s": …}`. All responses must have
+//! the length of the first.
 
 use std::error::Error;
 use std::io::{Read as _, Write as _};
@@ -26,15 +27,15 @@ const WAIT: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// One connection and how many bytes it still awaits.
+/// One connection and the missing bytes of its response.
 struct Exchange {
     socket: OwnedFd,
     missing_bytes: usize,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let [url, connections, seconds] = words.as_slice() else {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [url, connections, seconds] = arguments.as_slice() else {
         writeln!(
             std::io::stdout(),
             "floor {}: floor URL CONNECTIONS SECONDS",
@@ -42,13 +43,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         )?;
         return Ok(());
     };
+
     let address = url.trim_start_matches("http://").trim_end_matches('/');
     let request = format!("GET / HTTP/1.1\r\nhost: {address}\r\n\r\n").into_bytes();
     let response_bytes = response_length(address, &request)?;
     let mut exchanges = Vec::new();
-
     for _ in 0..connections.parse()? {
-        let socket = connected(address)?.into();
+        let socket = connect(address)?.into();
         exchanges.push(Exchange {
             socket,
             missing_bytes: response_bytes,
@@ -71,14 +72,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn connected(address: &str) -> std::io::Result<TcpStream> {
+fn connect(address: &str) -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
 fn response_length(address: &str, request: &[u8]) -> Result<usize, Box<dyn Error>> {
-    let mut stream = connected(address)?;
+    let mut stream = connect(address)?;
     stream.write_all(request)?;
     let mut buffer = vec![0; 64 * 1024];
     let mut length = stream.read(&mut buffer)?;
@@ -95,8 +96,8 @@ fn response_length(address: &str, request: &[u8]) -> Result<usize, Box<dyn Error
     }
 }
 
-/// Every connection sends a request, and the next one as soon as it has the response; returns how
-/// many responses arrived until `end`.
+/// Sends one request on each connection, and the next one after each response. Returns the number
+/// of responses until `end`.
 fn drive(
     exchanges: &mut [Exchange],
     request: &[u8],
@@ -123,18 +124,18 @@ fn drive(
     while Instant::now() < end {
         events.clear();
         match epoll::wait(&epoll, spare_capacity(&mut events), Some(&WAIT)) {
-            // A process that was stopped and resumed has waited no longer than this.
+            // Stopping and resuming the process interrupts the wait.
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         for event in &events {
             let exchange = &mut exchanges[event.data.u64() as usize];
             let (count, _) = recv(&exchange.socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
-            // A generator must know when the response arrived, and when it sent the next request.
+            // A load generator needs the times of the response and of the next send.
             std::hint::black_box(Instant::now());
             if count == 0 || count > exchange.missing_bytes {
                 return Err(
-                    "the server ended a connection, or sent a response of another length".into(),
+                    "the server closed a connection or sent a response of another length".into(),
                 );
             }
             exchange.missing_bytes -= count;

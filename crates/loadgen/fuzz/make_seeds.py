@@ -1,4 +1,4 @@
-"""Write the answers that the fuzzer starts from, one a file: make_seeds.py DIRECTORY."""
+"""Write the fuzzer's initial corpus of responses: make_seeds.py DIRECTORY."""
 
 import sys
 from pathlib import Path
@@ -39,13 +39,13 @@ STREAMS = [
     CHUNKED + "0\r\nT: v\n\r\n",
     "HTTP/1.1 200 OK\r\n" + "a: b\r\n" * 101 + "\r\n",
 ]
-# First comes what the target takes for itself: a HEAD bit, a cookie bit and a number of cuts, then
-# the cuts.
+# The target reads its options before the stream: one byte with a HEAD bit, a cookie bit and the
+# number of cuts, then the cuts.
 PREFIXES = [b"\x00", b"\x80", b"\x03\x01\x07\x28", b"\x42\x01\x07"]
 
 
 def main() -> None:
-    """Write each stream with each prefix."""
+    """Write each stream with each prefix to a separate file."""
     directory = Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
     for number, stream in enumerate(STREAMS):

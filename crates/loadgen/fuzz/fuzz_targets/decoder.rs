@@ -1,8 +1,8 @@
-//! No byte stream, however it is split, makes the decoder panic, hang, use much memory, or give
-//! another result.
+//! Fuzzes the response decoder. No byte stream may cause a panic, a hang or high memory use, and
+//! the result must not depend on how the stream is split.
 //!
-//! The sources are included, not linked: the decoder is not part of the library's interface, and
-//! does not need a feature or a hidden module for this.
+//! The decoder's sources are included, not linked, so that the library needs neither a feature nor
+//! a hidden module for the fuzzer.
 
 #![no_main]
 
@@ -21,23 +21,23 @@ mod malformed;
 use decoder::{Decoder, Head, KnownHead, Progress};
 use malformed::Malformed;
 
-/// The limit of a head; twice that and half of it while a vector grows from one size to the double.
-/// Cookies are as much again as a head at most, and less than as many fields as a head may have;
-/// further memory holds the fields while they are parsed.
-const KEPT_LIMIT_BYTES: usize = (3 + 1) * 1024 * 1024 + 128 * 1024;
+/// While the buffer of a head (at most 1 MiB) grows, its old and new allocations need less than
+/// 3 MiB. Cookies need at most 1 MiB more. The remainder is for the fields during parsing and for
+/// the list of cookies.
+const MAX_ALLOCATED_BYTES: usize = (3 + 1) * 1024 * 1024 + 128 * 1024;
 
-/// Counts what is allocated.
+/// Counts the allocated bytes.
 struct Counting;
 
 static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is handed on as it came.
+// SAFETY: every call is forwarded unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE_BYTES.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK_BYTES.fetch_max(live, Ordering::Relaxed);
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller fulfils the contract of `System`, which is the same.
         unsafe { System.alloc(layout) }
     }
 
@@ -55,7 +55,7 @@ static COUNTING: Counting = Counting;
 struct Decoded {
     head: Option<Head>,
     body: Vec<u8>,
-    /// The bytes after a complete response; `None` while it is incomplete.
+    /// The number of bytes after a complete response; `None` if it is incomplete.
     end: Result<Option<usize>, Malformed>,
     is_complete_at_end: bool,
     set_cookies: Vec<Vec<u8>>,
@@ -82,6 +82,7 @@ fn decode<'a>(
     if request.wants_cookies {
         decoder.keep_set_cookies();
     }
+
     let mut fed = 0;
     let mut end = Ok(None);
     for piece in pieces {
@@ -91,19 +92,23 @@ fn decode<'a>(
                 end = match decoder.feed(piece, known, &mut |part| body.extend_from_slice(part)) {
                     Ok(Progress::NeedMore) => Ok(None),
                     Ok(Progress::Complete { surplus }) => {
-                        assert!(surplus <= piece.len(), "more is left over than came");
+                        assert!(surplus <= piece.len(), "the surplus is longer than the piece");
                         Ok(Some(surplus))
                     }
                     Err(Malformed) => Err(Malformed),
                 };
-                assert!(body.len() <= fed, "a body out of nothing");
+                assert!(body.len() <= fed, "the body is longer than its input");
             }
             Ok(Some(surplus)) => *surplus += piece.len(),
             Err(Malformed) => {}
         }
     }
-    let kept = PEAK_BYTES.load(Ordering::Relaxed) - before;
-    assert!(kept <= KEPT_LIMIT_BYTES, "{kept} bytes allocated");
+
+    let allocated = PEAK_BYTES.load(Ordering::Relaxed) - before;
+    assert!(
+        allocated <= MAX_ALLOCATED_BYTES,
+        "{allocated} bytes allocated"
+    );
     let is_complete_at_end = end.is_ok() && decoder.is_complete_at_end();
     Decoded {
         head: decoder.head(),
@@ -129,8 +134,8 @@ fn pieces<'a>(mut stream: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a 
     })
 }
 
-// The first byte contains whether the request was HEAD, whether cookies are kept, and how many
-// bytes of cuts follow; then comes the stream.
+// The first byte states whether the request was HEAD, whether cookies are collected, and the number
+// of cuts. Then follow the cuts and the stream.
 fuzz_target!(|data: &[u8]| {
     let Some((&first, rest)) = data.split_first() else {
         return;
@@ -142,6 +147,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let length = stream.len();
     let (mut decoder, mut known) = (Decoder::new(request.is_head), KnownHead::default());
+
     let whole = decode(
         &mut decoder,
         &mut known,
@@ -151,8 +157,9 @@ fuzz_target!(|data: &[u8]| {
     );
     assert!(
         request.wants_cookies || whole.set_cookies.is_empty(),
-        "cookies that nobody wants"
+        "cookies were collected without a request for them"
     );
+
     let again = decode(
         &mut decoder,
         &mut known,
@@ -160,7 +167,8 @@ fuzz_target!(|data: &[u8]| {
         length,
         std::iter::once(stream),
     );
-    assert_eq!(again, whole, "with a head that is known");
+    assert_eq!(again, whole, "with a known head");
+
     let cut = decode(
         &mut decoder,
         &mut known,
@@ -168,18 +176,21 @@ fuzz_target!(|data: &[u8]| {
         length,
         pieces(stream, cuts),
     );
-    assert_eq!(cut, whole, "cut by {cuts:?}, in a used decoder");
+    assert_eq!(cut, whole, "cut by {cuts:?}, in a reused decoder");
+
     let (mut fresh, mut other) = (Decoder::new(request.is_head), KnownHead::default());
     let byte_by_byte = decode(&mut fresh, &mut other, request, length, stream.chunks(1));
     assert_eq!(byte_by_byte, whole, "byte by byte");
-    let other_wish = Request {
+
+    // Collecting cookies must not change anything else.
+    let other_request = Request {
         wants_cookies: !request.wants_cookies,
         ..request
     };
     let otherwise = decode(
         &mut decoder,
         &mut known,
-        other_wish,
+        other_request,
         length,
         pieces(stream, cuts),
     );
