@@ -4,6 +4,11 @@ import sys
 from pathlib import Path
 
 CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n"
+EARLY_COOKIE = "HTTP/1.1 103 Early Hints\r\nSet-Cookie: no=1\r\n\r\n"
+LENGTH_AND_CODING = (
+    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"
+)
 STREAMS = [
     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
     "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\nhello",
@@ -19,14 +24,14 @@ STREAMS = [
     "HTTP/1.1 204 No Content\r\nContent-Length: none\r\n\r\n",
     "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
     "HTTP/1.1 404 Not Found\nContent-Length: 2\n\nno",
-    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
-    "HTTP/1.1 103 Early Hints\r\nSet-Cookie: no=1\r\n\r\nHTTP/1.1 200 OK\r\nset-cookie: a=1\r\nSet-Cookie: b\r\n\r\n",
+    CONTINUE + "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+    EARLY_COOKIE + "HTTP/1.1 200 OK\r\nset-cookie: a=1\r\nSet-Cookie: b\r\n\r\n",
     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n",
     "HTTP/1.1 099 OK\r\n\r\n",
     "\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     "HTTP/1.1 200 OK\r\n folded: no\r\n\r\n",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nzip",
-    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    LENGTH_AND_CODING + "1\r\nx\r\n0\r\n\r\n",
     "SSH-2.0-OpenSSH_9.2\r\n",
     CHUNKED + "5\r\nhello\r\n0\r\n\r\n",
     CHUNKED + '00000000000000000001;a=b\r\nx\r\nA \t; c="d e"\r\n0123456789\r\n0;\r\n\r\n',
