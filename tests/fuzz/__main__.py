@@ -129,6 +129,7 @@ def fuzz_in_processes(names: Sequence[str], seconds: float, seed: int) -> int:
             text=True,
             check=False,
         )
+
         crash = "" if process.returncode in (0, 1) else f"{name}: exit {process.returncode}\n"
         sys.stdout.write(process.stdout + crash)
         sys.stdout.flush()

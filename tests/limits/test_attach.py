@@ -115,6 +115,7 @@ def test_a_process_in_our_group_is_observed_with_its_children_only() -> None:
     with subprocess.Popen([sys.executable, "-c", script]) as server:
         try:
             eventually(lambda: len(psutil.Process(server.pid).children()) == 1)
+
             group = attach_pid(server.pid)
             assert (group.source, group.name) == (PROCESSES, str(server.pid))
             assert len(group.pids()) == group.read_counters().pids == 2

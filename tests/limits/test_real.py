@@ -57,6 +57,7 @@ def test_the_unified_hierarchy_alone_can_contain_and_end_a_process_tree(tmp_path
 @pytest.mark.parametrize("policy", ["strict", "none"])
 def test_the_janitor_cleans_up_after_a_killed_orchestrator(tmp_path: Path, policy: str) -> None:
     command = [sys.executable, "-c", ORCHESTRATOR, str(tmp_path / "log"), policy]
+
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=ENVIRONMENT) as orchestrator:
         try:
             assert orchestrator.stdout is not None
@@ -64,6 +65,7 @@ def test_the_janitor_cleans_up_after_a_killed_orchestrator(tmp_path: Path, polic
             assert all(is_running(pid) for pid in group["pids"])
         finally:
             orchestrator.kill()
+
     eventually(lambda: not any(is_running(pid) for pid in group["pids"]))
     eventually(lambda: not any(Path(path).exists() for path in group["directories"]))
 
@@ -95,6 +97,7 @@ def test_groups_of_an_orchestrator_that_crashed_without_janitor_are_removed(tmp_
     command = [sys.executable, "-c", script, str(tmp_path / "log")]
     orchestrator = subprocess.run(command, stdout=subprocess.PIPE, env=ENVIRONMENT, check=False)
     pid, name = orchestrator.stdout.decode().split()
+
     assert name in remove_stale_groups()
     eventually(lambda: not is_running(int(pid)))
 
@@ -133,6 +136,7 @@ def test_a_killed_janitor_is_replaced(tmp_path: Path, policy: str) -> None:
             assert is_running(int(pid))
         finally:
             orchestrator.kill()
+
     eventually(lambda: not is_running(int(pid)))
     eventually(lambda: not any(Path(path).exists() for path in directories))
 
@@ -151,5 +155,6 @@ def test_the_next_command_ends_a_leftover_server_that_has_no_group(tmp_path: Pat
     command = [sys.executable, "-c", script, str(tmp_path / "log")]
     orchestrator = subprocess.run(command, stdout=subprocess.PIPE, env=ENVIRONMENT, check=False)
     pid = int(orchestrator.stdout)
+
     select_backend(Limits(policy="none"))
     eventually(lambda: not is_running(pid))

@@ -143,6 +143,7 @@ def boot(name: str, command: list[str]) -> str:
     ):
         guard = threading.Timer(MAX_DURATION_S, machine.kill)
         guard.start()
+
         lines = []
         try:
             assert machine.stdout is not None

@@ -181,6 +181,7 @@ def _libraries(programs: Iterable[Path]) -> set[Path]:
     listing = subprocess.run(
         ["ldd", *map(str, programs)], capture_output=True, text=True, check=False
     ).stdout
+
     libraries = {Path(name) for name in re.findall(r"=> (/\S+)", listing)}
     return {
         Path(os.path.realpath(path.parent)) / name

@@ -144,18 +144,21 @@ impl<S: Stream> Connection<S> {
                 .record(&slot, arrival.queued_ns, None, Outcome::ClientGone);
             return Then::Close;
         }
+
         self.shared.timer.sleep_until(slot.finish_ns).await;
         burn_cpu(self.shared.config.cpu_ns);
 
         let write_ns = now_ns();
         self.shared.depart(write_ns);
         response.stamp_write(write_ns);
+
         let outcome = self.deliver(&response, fault).await;
         let attempted_ns = (outcome != Outcome::NeverAnswered).then_some(write_ns);
         // Logged before the client can see the close: the log is complete for a client that has
         // read until the close.
         self.shared
             .record(&slot, arrival.queued_ns, attempted_ns, outcome);
+
         self.responses += 1;
         self.is_stale = outcome == Outcome::StaleClose;
         match outcome {

@@ -192,6 +192,7 @@ fn serve(config: Config, run_for: Option<u64>, log_file: Option<&Path>) -> Resul
         stdout.flush()
     })?;
     server.stop();
+
     if let Some(target) = log_target {
         let entries = server.log();
         log::write_csv(BufWriter::new(target), &entries)?;

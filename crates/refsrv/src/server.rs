@@ -71,6 +71,7 @@ impl ReferenceServer {
             return Err(StartError::NotLoopback(addr));
         }
         config.validate()?;
+
         let endpoint = config.listen.clone();
         Self::open(config).map_err(|source| StartError::Io { endpoint, source })
     }
@@ -242,6 +243,7 @@ fn run(
 ) -> Report {
     let timer = Timer::new(parts.timer_fd, config.spin_ns);
     let shared = Rc::new(Shared::new(config, timer, epoch_ns));
+
     let tasks = LocalSet::new();
     let (driver, acceptor) = (Rc::clone(&shared), Rc::clone(&shared));
     tasks.spawn_local(async move { driver.timer.drive().await });

@@ -207,6 +207,7 @@ mod tests {
                     })
                 })
                 .collect();
+
             for sleeper in sleepers {
                 sleeper.await.expect("no sleeper panics");
             }

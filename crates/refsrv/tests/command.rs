@@ -125,6 +125,7 @@ fn usage_errors_exit_with_2_and_list_valid_forms() {
             .expect("a pipe")
             .read_to_string(&mut message)
             .expect("text");
+
         assert_eq!(
             child.wait().expect("it ends").code(),
             Some(2),

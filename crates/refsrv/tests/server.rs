@@ -280,6 +280,7 @@ fn a_single_request_can_be_held_longer() {
     let holds: Vec<_> = (0..3)
         .map(|_| client.get().expect("a response").number("X-Hold"))
         .collect();
+
     assert_eq!(holds, [MS, 50 * MS, MS]);
     assert_never_early(&log_of(&server, 3));
 }
@@ -291,6 +292,7 @@ fn a_wrong_body_has_the_correct_length() {
     let bodies: Vec<_> = (0..3)
         .map(|_| client.get().expect("a response").body)
         .collect();
+
     assert_eq!(bodies, [b"hello", b"helln", b"hello"]);
     assert_eq!(log_of(&server, 3)[1].outcome, Outcome::WrongBody);
 }
@@ -343,6 +345,7 @@ fn connections_close_after_their_last_response_announced_or_not() {
             })
             .collect();
         assert_eq!(fields, [None, None, announced.map(str::to_owned)]);
+
         let (bytes, end) = client.rest();
         assert_eq!(bytes, b"");
         end.expect("an orderly close");
@@ -512,6 +515,7 @@ fn fast_mode_waits_for_a_client_that_does_not_read() {
         Client::connect(server.addr()),
     );
     let mut sender = slow.try_clone();
+
     std::thread::scope(|scope| {
         scope.spawn(move || sender.send(&GET.repeat(REQUESTS)));
         // 20 MB of responses do not fit into the socket buffers; the other client is served
@@ -574,10 +578,12 @@ fn a_unix_socket_serves_like_an_address_and_is_removed_at_the_end() {
                     && response[..count].ends_with(b"hello")
             );
         }
+
         assert_eq!(
             (server.stats().arrivals, server.stats().connections),
             (2, 1)
         );
+
         server.stop();
         assert!(!path.exists());
     }
@@ -609,6 +615,7 @@ fn a_stopped_server_keeps_its_log_and_frees_its_port() {
     let mut server = start(constant(MS));
     let mut client = Client::connect(server.addr());
     client.get().expect("a response");
+
     server.stop();
     assert_eq!((server.log().len(), server.stats().arrivals), (1, 1));
     client.get().expect_err("the connection is closed");

@@ -173,6 +173,7 @@ fn assert_follows_theory(queue: KnownQueue, utilisations: &[f64]) {
                 )
             })
             .collect();
+
         for (index, quantile) in QUANTILES.into_iter().enumerate() {
             let ratios: Vec<f64> = simulations
                 .iter()
@@ -183,6 +184,7 @@ fn assert_follows_theory(queue: KnownQueue, utilisations: &[f64]) {
                 &ratios,
             );
         }
+
         let ratios: Vec<f64> = simulations
             .iter()
             .map(|(_, actual_ms)| actual_ms / expected_mean_ms)
@@ -248,11 +250,13 @@ fn f10_closed_loops_with_think_time_follow_mean_value_analysis() {
             (actual_per_s / per_s - 1.0).abs() < 0.01,
             "{users} users: {actual_per_s} per second, not {per_s}"
         );
+
         let actual_ms = mean_ms(&sorted);
         assert!(
             (actual_ms / response_ms - 1.0).abs() < 0.02,
             "{users} users: {actual_ms} ms, not {response_ms}"
         );
+
         assert_quantiles(
             &sorted,
             &quantiles
