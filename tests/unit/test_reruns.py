@@ -18,6 +18,7 @@ from wsgiload.doctor.settle import Settled
 from wsgiload.documents.cell_result import CellFailure
 from wsgiload.documents.codec import read
 from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.environments.provision import LockedEnvironment
 from wsgiload.experiment.estimate import trial_s
@@ -321,3 +322,16 @@ def test_an_interrupt_while_a_run_of_an_intervention_waits_keeps_the_pairs_so_fa
         1,
         1,
     )
+
+
+def test_the_host_is_described_as_it_was_before_the_first_load(
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path, invented, lambda cell: VALID)
+    made.sweep.host = msgspec.structs.replace(made.sweep.host, load_average="0.10 0.10 0.10")
+
+    made.go(monkeypatch)
+    made.sweep.write_status("complete")
+
+    run = read(RunInfo, made.directory.path / "run.json")
+    assert run.host.load_average == "0.10 0.10 0.10"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from wsgiload.capacity_search.search import rounded
 from wsgiload.capacity_search.trials import ServerTrials, TrialPlan, server_trials
 from wsgiload.documents.cell_result import CellResult
-from wsgiload.documents.run_info import InitialClosedLoop, RunInfo
+from wsgiload.documents.run_info import HostFacts, InitialClosedLoop, RunInfo
 from wsgiload.errors import LoadError, ServerError, UsageError, WsgiloadError
 from wsgiload.experiment.plan import Experiment
 from wsgiload.host.facts import host_facts
@@ -43,13 +43,14 @@ def find_levels(
 ) -> tuple[Level, ...]:
     """The load levels of an open loop, lowest first. Raises the first failure if no configuration
     gave a correct response."""
+    host = host_facts()  # before the first load, which would change them
     with server_trials(experiment, log) as (trials, users):
         cells = [
             trials.carry_out(TrialPlan(server, Level(connections=count), 1, closed_loop_ns))
             for server, count in users.items()
         ]
         trials.write_summary("complete")
-        trials.directory.write_run(_run_of(experiment, trials))
+        trials.directory.write_run(_run_of(experiment, trials, host))
 
     best_per_s = max(map(_goodput_per_s, cells), default=0.0)
     if not best_per_s:
@@ -61,7 +62,7 @@ def find_levels(
     return levels
 
 
-def _run_of(experiment: Experiment, trials: ServerTrials) -> RunInfo:
+def _run_of(experiment: Experiment, trials: ServerTrials, host: HostFacts) -> RunInfo:
     closed_loops = [
         InitialClosedLoop(server=cell.server, rate_result=cell.rate_result) for cell in trials.cells
     ]
@@ -70,7 +71,7 @@ def _run_of(experiment: Experiment, trials: ServerTrials) -> RunInfo:
         started_utc=trials.directory.started,
         status="complete",
         plan=raw_plan(experiment.without_secrets()),
-        host=host_facts(),
+        host=host,
         closed_loops=tuple(closed_loops),
     )
 

@@ -33,7 +33,7 @@ from wsgiload.documents.capacity import CapacityResult as CapacityDocument
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.recommendation import Recommendation
-from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.experiment.plan import Experiment
 from wsgiload.experiment.redaction import public_url
 from wsgiload.experiment.settings import resolve_servers
@@ -186,7 +186,8 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
         clock = None if plan.budget_s is None else Clock(plan.budget_s, began_s)
         searches = _active_searches(trials, users, clock)
         events.planned(len(searches), plan.estimated_s(len(searches)))
-        _write_run(plan, directory, "interrupted")  # the state if nothing more can be written
+        host = host_facts()  # before the first load, which would change them
+        _write_run(plan, directory, host, "interrupted")  # if nothing more can be written
         status: Status = "failed"
         try:
             guessing_s = time.monotonic()
@@ -204,7 +205,7 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
             document = _document(plan, [active.state for active in searches], directory, status)
             directory.write_capacity(document)
             trials.write_summary(status)
-            _write_run(plan, directory, status)
+            _write_run(plan, directory, host, status)
     return CapacityResult(directory.path, status, document, write_html(directory.path))
 
 
@@ -238,13 +239,15 @@ def _active_searches(
     return searches
 
 
-def _write_run(plan: CapacityPlan, directory: RunDirectory, status: Status) -> None:
+def _write_run(
+    plan: CapacityPlan, directory: RunDirectory, host: HostFacts, status: Status
+) -> None:
     run = RunInfo(
         schema_version=2,
         started_utc=directory.started,
         status=status,
         plan=raw_plan(plan.without_secrets()),
-        host=host_facts(),
+        host=host,
     )
     directory.write_run(run)
 

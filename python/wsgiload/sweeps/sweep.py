@@ -33,7 +33,7 @@ from wsgiload.doctor.settle import Patience, Settled, watch_host
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode, read, to_plain
 from wsgiload.documents.over_cells import InterventionResult
-from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.run_info import DoctorFinding, HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.environments.provide import Environments, provide
 from wsgiload.environments.provision import Environment
@@ -156,6 +156,9 @@ class _Sweep:
     interventions: tuple[InterventionResult, ...] | None = None
     race: RaceSchedule | None = None
     patience: Patience = field(default_factory=Patience)
+    # Before the first load, which would change them.
+    host: HostFacts = field(default_factory=host_facts)
+    findings: tuple[DoctorFinding, ...] = field(default_factory=lambda: tuple(quick_checks()))
 
     @property
     def experiment(self) -> Experiment:
@@ -212,8 +215,8 @@ class _Sweep:
             started_utc=self.directory.started,
             status=status,
             plan=raw_plan(stored_plan(setting.experiment, self.order, setting.cpu_plan)),
-            host=host_facts(),
-            doctor=tuple(quick_checks()),
+            host=self.host,
+            doctor=self.findings,
         )
         self.directory.write_run(run)
         return summary
