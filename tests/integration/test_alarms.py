@@ -212,7 +212,7 @@ def test_v5_a_shortage_of_file_descriptors_raises_an_alarm(command: Command) -> 
         running = command.start(
             "load", url, "--rate", 100, "--duration", "2s", "--max-connections", 90
         )
-        until(lambda: "loading" in running.err, "the load")
+        until(lambda: "sending load" in running.err, "the load")
         resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (40, 40))
         result = running.end()
 
@@ -227,7 +227,7 @@ def test_v5_a_shortage_of_file_descriptors_raises_an_alarm(command: Command) -> 
 def test_a_stalled_client_invalidates_its_own_load(command: Command) -> None:
     with reference("--hold", "1ms") as url:
         running = command.start("load", url, "--rate", 500, "--duration", "3s")
-        until(lambda: "loading" in running.err, "the load")
+        until(lambda: "sending load" in running.err, "the load")
         time.sleep(1.0)
         os.kill(running.pid, signal.SIGSTOP)
         time.sleep(0.4)

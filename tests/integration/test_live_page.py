@@ -91,7 +91,7 @@ def test_the_page_of_a_load_shows_its_result(command: Command, target: CountingS
 
     assert result.code in (0, 98)
     frames = [data for name, data in events if name == "frame"]
-    assert all(frame["trial"] == f"loading {target.url}" for frame in frames)
+    assert all(frame["trial"] == f"sending load to {target.url}" for frame in frames)
     assert any(dict(frame["rows"])["rate"].startswith("offered 1") for frame in frames[2:])
 
     name, text = events[-1]

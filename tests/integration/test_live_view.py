@@ -108,7 +108,7 @@ def test_the_view_of_a_load_restores_the_terminal_after_ctrl_c(
 
     shown = require_measured(terminal)
     store_screen(terminal, "load-80")
-    assert shown["now"].startswith(f"loading {target.url}: measuring, ")
+    assert shown["now"].startswith(f"sending load to {target.url}: measuring, ")
     assert "server" not in shown
     assert terminal.screen.cursor.hidden
 
@@ -129,7 +129,7 @@ def test_the_view_adapts_to_a_resized_terminal(command: Command, target: Countin
         terminal.resize(columns, LINE_COUNT)
         seen = len(terminal.output)
         terminal.wait_until(lambda seen=seen: len(terminal.output) > seen + 200)
-        assert rows_of(terminal)["now"].startswith("loading ")
+        assert rows_of(terminal)["now"].startswith("sending load to ")
         assert sum(line.startswith("now ") for line in terminal.visible_lines) == 1
 
     assert terminal.end() in (0, 98)
@@ -158,7 +158,7 @@ def test_there_is_no_view_in_ci_or_on_a_dumb_terminal(
 
     assert terminal.end() in (0, 98)
     assert b"\x1b[?25l" not in terminal.output
-    assert any(line.startswith("loading ") for line in terminal.all_lines)
+    assert any(line.startswith("sending load to ") for line in terminal.all_lines)
 
 
 def test_no_color_disables_colors(command: Command, target: CountingServer) -> None:

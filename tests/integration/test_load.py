@@ -357,7 +357,7 @@ def test_the_command_writes_the_same_document(target: CountingServer, command: C
     assert result.code == expected_code(report)
     assert report["outcomes"]["ok"] == target.response_count
     assert report["tool"]["name"] == "wsgiload"
-    assert result.err.splitlines() == [f"loading {target.url} …"]
+    assert result.err.splitlines() == [f"sending load to {target.url} …"]
 
 
 def test_the_command_shows_a_table(target: CountingServer, command: Command) -> None:

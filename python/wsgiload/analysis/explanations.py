@@ -259,7 +259,7 @@ _ALARMS = (
     ),
     _one(
         "flat-throughput",
-        "closed loop: throughput at three or more numbers of users",
+        "closed loop: throughput at three or more user counts",
         "Throughput stays the same while the number of users at least doubles: the server handles "
         "a fixed number of requests at once.",
         "compare at a fixed rate (--rate) that the servers sustain",

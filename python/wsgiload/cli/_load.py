@@ -324,7 +324,7 @@ def _carry_out(
             handle.stop()
 
         if view.is_plain:
-            print_status(f"loading {public_url(plan.url)} …")
+            print_status(f"sending load to {public_url(plan.url)} …")
         # A second interrupt, such as one sent to the process group, must not lose the report.
         with replacing_interrupts(stop):
             while not handle.wait(STOP_TIMEOUT_S):
@@ -340,7 +340,7 @@ def _watched(
     """Show this load in the view."""
     phases = plan.phases
     length_s = (phases.warmup_ns + phases.measure_ns + phases.cooldown_ns) / NS_PER_S
-    view.show(Stage(f"loading {public_url(plan.url)}", None, length_s, time.monotonic_ns()))
+    view.show(Stage(f"sending load to {public_url(plan.url)}", None, length_s, time.monotonic_ns()))
     sampler = observation.sampler if observation is not None else None
     limits = observation.limits if observation is not None else (None, None)
     with watched(view, plan, sampler, limits) as progress:
