@@ -1,4 +1,4 @@
-"""The charts as numbers: every run, medians, bands and limits, without invented values."""
+"""Chart data: runs, medians, bands and limits, with no invented values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def strip_of(files: RunFiles, cell_id: str) -> Strip | None:
 
 
 @pytest.mark.parametrize("name", sorted(MAKE))
-def test_a_chart_is_the_same_twice_and_names_its_conditions(name: str, sweep: Sweep) -> None:
+def test_a_chart_is_deterministic_and_names_its_conditions(name: str, sweep: Sweep) -> None:
     chart = MAKE[name](sweep)
     assert msgspec.json.encode(chart) == msgspec.json.encode(MAKE[name](sweep))
     assert chart.name == name and chart.label.endswith(conditions(sweep.experiment))
@@ -67,42 +67,48 @@ def test_a_chart_is_the_same_twice_and_names_its_conditions(name: str, sweep: Sw
             assert len(series.medians) == len(series.bands) == len(one.x) == len(one.x_labels)
 
 
-def test_every_run_is_drawn_where_it_was_measured(sweep: Sweep) -> None:
+def test_every_run_is_drawn_at_its_load(sweep: Sweep) -> None:
     p99 = panel(panels.response_time_chart(sweep), "p99")
     drawn = {(sweep.labels[server], p99.x[run.x]): run for server, run in runs(p99)}
     assert set(drawn) == {(cell.label, cell.load) for cell in sweep.cells}
+
     for cell in sweep.cells:
         run, upper = drawn[cell.label, cell.load], cell.upper_ns(0.99)
         assert upper is not None and run.status == cell.status
         assert run.is_endless == math.isinf(upper)
         assert run.value == (None if run.is_endless else upper)
+
     for series in p99.series:
         label = sweep.labels[series.server]
         medians = [median_upper_ns(sweep.at(label, load), 0.99) for load in sweep.loads]
         assert list(series.medians) == medians
 
 
-def test_a_band_holds_the_intervals_of_its_runs(tmp_path: Path) -> None:
+def test_a_band_contains_the_intervals_of_its_runs(tmp_path: Path) -> None:
     repeated = read_sweep(read_summary(write_run(tmp_path / "run", runs=3)))
     p99 = panel(panels.response_time_chart(repeated), "p99")
-    seen = 0
+    bands = 0
+
     for series in p99.series:
-        for place, band in enumerate(series.bands):
-            own = [run for run in series.runs if run.x == place and run.status != "invalid"]
+        for index, band in enumerate(series.bands):
+            at_this_load = [
+                run for run in series.runs if run.x == index and run.status != "invalid"
+            ]
             if band is None:
                 continue
-            seen += 1
-            for one in own:
+            bands += 1
+            for one in at_this_load:
                 assert one.value is not None
                 low, high = one.interval or (one.value, one.value)
                 assert high is not None and band[0] <= low <= one.value <= high <= band[1]
-            median = series.medians[place]
+            median = series.medians[index]
             assert median is not None and band[0] <= median <= band[1]
-    assert seen > 10
+
+    assert bands > 10
 
 
 def changed(cell: CellResult, **changes: dict[str, object]) -> CellResult:
-    """The same cell with changes inside these parts."""
+    """A copy of the cell in which fields of these parts are replaced."""
     parts = {
         name: msgspec.structs.replace(getattr(cell, name), **change)
         for name, change in changes.items()
@@ -111,28 +117,32 @@ def changed(cell: CellResult, **changes: dict[str, object]) -> CellResult:
 
 
 def without_limits(files: RunFiles) -> Sweep:
-    loose: dict[str, object] = {"backend": "none", "not_enforced": ("cpus", "memory", "pids")}
-    cells = tuple(changed(cell, limits=loose) for cell in files.summary.cells)
+    unenforced: dict[str, object] = {"backend": "none", "not_enforced": ("cpus", "memory", "pids")}
+    cells = tuple(changed(cell, limits=unenforced) for cell in files.summary.cells)
     return read_sweep(msgspec.structs.replace(files.summary, cells=cells))
 
 
-def test_only_a_limit_that_held_is_drawn(files: RunFiles, sweep: Sweep) -> None:
-    loose = without_limits(files)
+def test_only_an_enforced_limit_is_drawn(files: RunFiles, sweep: Sweep) -> None:
+    unenforced = without_limits(files)
     limits = [
         [line.value for one in panels.resource_chart(which).panels for line in one.lines]
-        for which in (sweep, loose)
+        for which in (sweep, unenforced)
     ]
+
     assert limits == [[2.0, 512 << 20], []]
+
     strips = [
-        make_strip(one.cells[0], files.intervals[one.cells[0].id], ()) for one in (sweep, loose)
+        make_strip(one.cells[0], files.intervals[one.cells[0].id], ())
+        for one in (sweep, unenforced)
     ]
     assert [strip.cpu_limit for strip in strips if strip is not None] == [2.0, None]
 
 
 def luminance(colour: str) -> float:
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+        for channel in channels
     ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -140,27 +150,30 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize(
     ("colours", "page"), [(palette.LIGHT, "#ffffff"), (palette.DARK, "#16191d")]
 )
-def test_every_series_stands_out_from_its_page(colours: tuple[str, ...], page: str) -> None:
+def test_every_series_colour_contrasts_with_the_page(colours: tuple[str, ...], page: str) -> None:
     assert len(set(colours)) == len(colours) == len(palette.LIGHT)
     for colour in colours:
         bright, faint = sorted((luminance(colour), luminance(page)), reverse=True)
         assert (bright + 0.05) / (faint + 0.05) >= 3, colour
 
 
-def test_the_front_end_counts_as_many_colours() -> None:
+def test_the_front_end_has_the_same_number_of_colours() -> None:
     source = (ROOT / "frontend" / "src" / "look.ts").read_text()
     assert f"COLOURS = {len(palette.LIGHT)};" in source
 
 
-def test_failures_stand_on_the_rail(sweep: Sweep) -> None:
+def test_failures_are_drawn_on_the_rail(sweep: Sweep) -> None:
     p99 = panel(panels.response_time_chart(sweep), "p99")
     assert any(run.is_endless and run.status == "failed" for _, run in runs(p99))
+
     overloaded = [run for _, run in runs(p99) if run.is_endless and run.status != "failed"]
     assert overloaded and all(run.low is not None for run in overloaded)
+
     healthy = Sweep(
         sweep.experiment, sweep.of("gunicorn-gevent"), ("gunicorn-gevent",), sweep.loads
     )
     p99 = panel(panels.response_time_chart(healthy), "p99")
+
     assert not any(run.is_endless for _, run in runs(p99))
 
 
@@ -176,7 +189,7 @@ def test_an_empty_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
     assert panel(few, "p99").empty is None
 
     unknown: dict[str, object] = {"throttled_period_ratio": None}
-    of_limits: list[tuple[dict[str, object], str]] = [
+    cases: list[tuple[dict[str, object], str]] = [
         ({"server_cpus": "1"}, "no CPU quota (the CPU limit is enforced by pinning to CPU 1)"),
         (
             {"server_cpus": [2, 3]},
@@ -186,16 +199,16 @@ def test_an_empty_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
         ({"server_cpus": None}, "not measured"),
         ({"not_enforced": ("cpus",)}, "no CPU quota (the CPU limit was not enforced)"),
     ]
-    for limits, why in of_limits:
+    for limits, reason in cases:
         without = {"read_back": {"cpu_quota_us": -1}, "cpus": 1.0, **limits}
         changed_limits = with_cells(files, resources=unknown, limits=without)
-        assert panel(panels.resource_chart(changed_limits), "throttled").empty == why
+        assert panel(panels.resource_chart(changed_limits), "throttled").empty == reason
     unread = panels.resource_chart(with_cells(files, resources=unknown))
     assert panel(unread, "throttled").empty == "not measured"
     assert not any(one.empty for make in MAKE.values() for one in make(sweep).panels)
 
 
-def test_the_line_of_equality_belongs_to_the_open_loop(sweep: Sweep, tmp_path: Path) -> None:
+def test_only_an_open_loop_has_a_line_of_equality(sweep: Sweep, tmp_path: Path) -> None:
     assert panel(panels.goodput_chart(sweep), "goodput").has_equality
     closed = read_sweep(read_summary(write_run(tmp_path / "run", closed_loop=True)))
     chart = panels.goodput_chart(closed)
@@ -206,12 +219,12 @@ def test_the_line_of_equality_belongs_to_the_open_loop(sweep: Sweep, tmp_path: P
 
 def test_sessions_are_not_compared_with_requests(sweep: Sweep) -> None:
     experiment = msgspec.structs.replace(sweep.experiment, sessions=2)
-    of_sessions = replace(sweep, experiment=experiment)
-    goodput = panel(panels.goodput_chart(of_sessions), "goodput")
+    session_sweep = replace(sweep, experiment=experiment)
+    goodput = panel(panels.goodput_chart(session_sweep), "goodput")
     assert not goodput.has_equality
     assert goodput.x_title == "offered rate, sessions per second"
-    assert conditions(of_sessions.experiment).startswith("Poisson session arrivals")
-    assert (sweep.load_heading, of_sessions.load_heading) == ("offered/s", "sessions/s")
+    assert conditions(session_sweep.experiment).startswith("Poisson session arrivals")
+    assert (sweep.load_heading, session_sweep.load_heading) == ("offered/s", "sessions/s")
 
 
 def test_the_spectrum_has_every_load_and_starts_at_the_highest(sweep: Sweep) -> None:
@@ -222,7 +235,7 @@ def test_the_spectrum_has_every_load_and_starts_at_the_highest(sweep: Sweep) -> 
     assert chart.panels[0].x_labels == ("p50", "p90", "p95", "p99", "p99.9")
 
 
-def test_loads_that_lie_far_apart_have_a_logarithmic_axis(sweep: Sweep) -> None:
+def test_widely_spaced_loads_have_a_logarithmic_axis(sweep: Sweep) -> None:
     lowest = {sweep.loads[0]: 10}
     cells = tuple(
         Cell(msgspec.structs.replace(cell.result, rate=lowest.get(cell.load, cell.load)))
@@ -233,20 +246,21 @@ def test_loads_that_lie_far_apart_have_a_logarithmic_axis(sweep: Sweep) -> None:
     assert axes == [False, True]
 
 
-def test_a_strip_puts_both_sources_on_one_clock(files: RunFiles) -> None:
+def test_a_strip_aligns_intervals_and_samples(files: RunFiles) -> None:
     strip = strip_of(files, "gunicorn-sync@1000#1")
     assert strip is not None
     assert strip.length_s == 20
     assert strip.middles_s[:2] == (0.5, 1.5)
     assert (strip.busy[0].start_s, strip.busy[-1].end_s) == (0, 20)
     assert strip.cpu_limit == 2
+
     line = timelines.timeline(strip, 0, "time-0")
     assert line.label == "gunicorn-sync at 1,000/s, run 1"
     assert line.uses.ends_s[-1] == 20 and line.uses.memory_bytes[0] == 96 << 20
     assert len(line.p99_ns) == len(line.middles_s) == 20
 
 
-def test_many_intervals_are_drawn_as_fewer_points_that_hide_nothing(files: RunFiles) -> None:
+def test_grouped_intervals_keep_their_maxima_and_failures(files: RunFiles) -> None:
     cell = next(cell for cell in read_sweep(files.summary).cells if cell.id == "waitress@1000#1")
     rows = [
         IntervalRow(
@@ -261,6 +275,7 @@ def test_many_intervals_are_drawn_as_fewer_points_that_hide_nothing(files: RunFi
     ]
     samples = [SampleRow(t_ns=place * 10**8, cpu_usage_ns=place * 10**8) for place in range(70)]
     strip = make_strip(cell, rows, samples, max_points=3)
+
     assert strip is not None
     assert (strip.grouped, strip.middles_s) == (3, (1.5, 4.5, 6.5))
     assert strip.p50_ns == (11, 14, 16) and strip.p99_ns == (102, 105, 106)
@@ -279,7 +294,7 @@ def test_many_intervals_are_drawn_as_fewer_points_that_hide_nothing(files: RunFi
     )
 
 
-def test_all_timelines_together_have_a_bounded_number_of_points() -> None:
+def test_the_total_number_of_timeline_points_is_bounded() -> None:
     assert timelines.points_of_each(1) == 120
     assert all(timelines.points_of_each(count) * count <= 4_000 for count in range(40, 166))
 
@@ -296,7 +311,7 @@ def test_a_strip_without_samples_says_so(files: RunFiles) -> None:
     assert {row[5:] for row in of_strip(strip).rows} == {("–",) * 4}
 
 
-def test_a_sweep_in_which_everything_failed_still_draws(sweep: Sweep) -> None:
+def test_a_sweep_in_which_everything_failed_is_still_drawn(sweep: Sweep) -> None:
     failed = tuple(cell for cell in sweep.cells if cell.status == "failed")
     alone = Sweep(sweep.experiment, failed, ("cheroot",), (3000,))
     p99 = panel(panels.response_time_chart(alone), "p99")
@@ -305,7 +320,7 @@ def test_a_sweep_in_which_everything_failed_still_draws(sweep: Sweep) -> None:
     assert panels.spectrum_chart(alone).panels[0].empty == "no quantile has a finite value"
 
 
-def test_the_front_end_has_the_types_of_the_page() -> None:
+def test_the_page_schema_is_up_to_date() -> None:
     assert (ROOT / PAGE_SCHEMA).read_text() == page_schema_text(), "run make schemas"
 
 
@@ -319,7 +334,7 @@ FORMATS = {
 }
 
 
-def test_the_cases_of_the_front_end_are_those_of_the_tables() -> None:
+def test_the_front_end_formats_numbers_like_the_tables() -> None:
     """``frontend/test/format.test.ts`` reads the same file."""
     cases = json.loads((ROOT / "tests" / "unit" / "format_cases.json").read_text())
     assert set(cases) == set(FORMATS) == set(get_args(Unit))
@@ -328,7 +343,7 @@ def test_the_cases_of_the_front_end_are_those_of_the_tables() -> None:
             assert FORMATS[unit](value) == text
 
 
-def test_the_tables_load_no_template_engine() -> None:
+def test_the_tables_do_not_import_a_template_engine() -> None:
     code = "import sys, wsgiload.report; print('jinja2' in sys.modules)"
-    done = run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False"]
+    process = run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["False"]

@@ -1,4 +1,4 @@
-"""The version of a server that a user asks for, and the lock that it is installed from."""
+"""Servers pinned to a version, and the lock files from which they are installed."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def one(name: str) -> ServerVariant:
-    (found,) = CATALOGUE.select([name])
-    return found
+def select(name: str) -> ServerVariant:
+    (variant,) = CATALOGUE.select([name])
+    return variant
 
 
 @pytest.mark.parametrize(
@@ -53,26 +53,28 @@ def test_a_name_has_an_alias_a_server_and_a_version(name: str, parts: tuple[str,
     assert server_in(name) == "waitress"
 
 
-def test_a_version_replaces_that_of_the_catalogue_and_is_in_the_name() -> None:
-    found = one("gunicorn-gthread==23.0.0")
-    assert (found.id, found.server.key) == ("gunicorn-gthread-23.0.0", "gunicorn==23.0.0")
-    assert found.server.requirements[0] == "gunicorn[gevent,tornado]==23.0.0"
-    assert found.server.requirements[1:] == one("gunicorn").server.requirements[1:]
-    assert one("waitress==3.0.1").id == "waitress-3.0.1"
-    assert one("mod_wsgi==5.0").server.requirements == ("mod-wsgi==5.0",)
-    alias = one("old=gunicorn==22.0.0")
+def test_a_pinned_version_replaces_the_catalogue_version_and_is_in_the_name() -> None:
+    variant = select("gunicorn-gthread==23.0.0")
+    assert (variant.id, variant.server.key) == ("gunicorn-gthread-23.0.0", "gunicorn==23.0.0")
+    assert variant.server.requirements[0] == "gunicorn[gevent,tornado]==23.0.0"
+    assert variant.server.requirements[1:] == select("gunicorn").server.requirements[1:]
+    assert select("waitress==3.0.1").id == "waitress-3.0.1"
+    assert select("mod_wsgi==5.0").server.requirements == ("mod-wsgi==5.0",)
+    alias = select("old=gunicorn==22.0.0")
     assert (alias.id, alias.server.key) == ("old", "gunicorn==22.0.0")
 
 
-def test_the_report_names_a_server_as_the_plan_does() -> None:
-    of = {"server": "gunicorn", "variant": "gthread", "pinned_version": "23.0.0"}
-    assert label_of(filled_cell(**of, size="w2-t4")) == "gunicorn-gthread-23.0.0-w2-t4"
-    assert label_of(filled_cell(**of, alias="old")) == "old"
+def test_the_report_names_a_pinned_server_like_the_plan() -> None:
+    pinned = {"server": "gunicorn", "variant": "gthread", "pinned_version": "23.0.0"}
+    assert label_of(filled_cell(**pinned, size="w2-t4")) == "gunicorn-gthread-23.0.0-w2-t4"
+    assert label_of(filled_cell(**pinned, alias="old")) == "old"
 
 
 def test_versions_of_one_server_are_different_servers() -> None:
-    found = CATALOGUE.select(["gunicorn-gthread==22.0.0", "gunicorn-gthread==23.0.0", "gunicorn"])
-    assert [variant.id for variant in found] == [
+    variants = CATALOGUE.select(
+        ["gunicorn-gthread==22.0.0", "gunicorn-gthread==23.0.0", "gunicorn"]
+    )
+    assert [variant.id for variant in variants] == [
         "gunicorn-gthread-22.0.0",
         "gunicorn-gthread-23.0.0",
         "gunicorn-gthread",
@@ -81,7 +83,7 @@ def test_versions_of_one_server_are_different_servers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("gunicorn==", "'' is not a version; write it like gunicorn==27.0.1"),
         ("gunicorn==>=2", "'>=2' is not a version"),
@@ -91,29 +93,31 @@ def test_versions_of_one_server_are_different_servers() -> None:
         ("prod==1", "--servers prod==1: your own command"),
     ],
 )
-def test_what_is_no_version_is_refused(name: str, says: str) -> None:
-    own = UserServer("prod", "serve --bind {address}", Path("/shop"))
+def test_an_invalid_version_is_refused(name: str, message: str) -> None:
+    user_server = UserServer("prod", "serve --bind {address}", Path("/shop"))
     with pytest.raises(UsageError) as raised:
-        CATALOGUE.with_user_servers([own]).select([name])
-    assert says in str(raised.value)
+        CATALOGUE.with_user_servers([user_server]).select([name])
+    assert message in str(raised.value)
 
 
-def test_a_server_file_learns_which_version_is_started() -> None:
-    found = one("gunicorn-gthread")
+def test_the_command_depends_on_the_pinned_version() -> None:
+    pinned = select("gunicorn-gthread")
     paths = (Path("/python"), Path("/bin"), "127.0.0.1", 80, "a:b", Path("/app"), Path("/scratch"))
 
-    def words(version: str | None) -> list[str]:
-        return found.server.command(found.variant, LaunchContext(*paths, version=version))
+    def command(version: str | None) -> list[str]:
+        return pinned.server.command(pinned.variant, LaunchContext(*paths, version=version))
 
-    assert "--no-control-socket" not in words("23.0.0")
-    assert "--no-control-socket" not in words("25.0.9")
-    assert all("--no-control-socket" in words(one) for one in ("25.1.0", "25.1rc1", "27.0.1", None))
+    assert "--no-control-socket" not in command("23.0.0")
+    assert "--no-control-socket" not in command("25.0.9")
+    assert all(
+        "--no-control-socket" in command(one) for one in ("25.1.0", "25.1rc1", "27.0.1", None)
+    )
 
 
-def answer(
+def fake_resolve(
     monkeypatch: pytest.MonkeyPatch, code: int, text: str = "", error: str = ""
 ) -> list[tuple[object, ...]]:
-    """What resolving answers from now on; the calls."""
+    """Replace ``locks.resolve`` by a function with this result; return the list of its calls."""
     calls: list[tuple[object, ...]] = []
 
     def resolve(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -124,27 +128,29 @@ def answer(
     return calls
 
 
-def test_a_version_is_resolved_once_and_its_lock_is_kept(
+def test_a_version_is_resolved_once_and_its_lock_is_cached(
     monkeypatch: pytest.MonkeyPatch, interpreter: AppInterpreter, cache: Path
 ) -> None:
-    calls, said = answer(monkeypatch, 0, LOCK), list[str]()
-    server = one("gunicorn==23.0.0").server
-    first, second = (locks.lock_of(server, interpreter, said.append) for _ in range(2))
+    calls, log_lines = fake_resolve(monkeypatch, 0, LOCK), list[str]()
+    server = select("gunicorn==23.0.0").server
+    first, second = (locks.lock_of(server, interpreter, log_lines.append) for _ in range(2))
     assert first == second and first.parent == cache / "locks"
     assert first.read_text() == LOCK
-    assert said == ["resolving gunicorn==23.0.0"]
+    assert log_lines == ["resolving gunicorn==23.0.0"]
+
     python = "{}.{}".format(*interpreter.minor)
     assert calls == [(server.requirements, (), python)]
-    other = one("gunicorn==22.0.0").server
+
+    other = select("gunicorn==22.0.0").server
     assert locks.known_lock(other, interpreter) != first
     assert [path.name for path in first.parent.iterdir()] == [first.name]
 
 
-def test_servers_of_the_catalogue_have_the_lock_beside_their_file(
+def test_a_catalogue_server_uses_the_lock_beside_its_file(
     monkeypatch: pytest.MonkeyPatch, interpreter: AppInterpreter
 ) -> None:
-    calls = answer(monkeypatch, 0, LOCK)
-    server = one("gunicorn").server
+    calls = fake_resolve(monkeypatch, 0, LOCK)
+    server = select("gunicorn").server
     assert locks.lock_of(server, interpreter, print) == server.lock_path
     missing = replace(server, source=DEFAULT_FOLDER / "none.py", name="none")
     assert locks.lock_of(missing, interpreter, print) == missing.lock_path
@@ -162,12 +168,12 @@ def test_servers_of_the_catalogue_have_the_lock_beside_their_file(
         ("error: Failed to fetch\n", "check the connection to the package index"),
     ],
 )
-def test_a_version_that_cannot_be_resolved_is_one_line_with_its_fix(
+def test_an_unresolvable_version_is_a_one_line_error_with_a_fix(
     monkeypatch: pytest.MonkeyPatch, interpreter: AppInterpreter, error: str, fix: str
 ) -> None:
-    answer(monkeypatch, 1, error=error)
+    fake_resolve(monkeypatch, 1, error=error)
     with pytest.raises(ProvisionError) as raised:
-        locks.lock_of(one("gunicorn==99").server, interpreter, lambda line: None)
+        locks.lock_of(select("gunicorn==99").server, interpreter, lambda line: None)
     message = str(raised.value)
     assert message.startswith("gunicorn==99 could not be resolved: ")
     assert fix in message and "\n" not in message
