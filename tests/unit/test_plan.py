@@ -51,21 +51,21 @@ EXPERIMENT = Experiment(
 )
 
 
-def made(**changes: Any) -> LoadPlan:
-    """The generator's plan for an open loop of 50 per second, with changed options."""
+def open_loop_plan(**changes: Any) -> LoadPlan:
+    """The generator's plan for an open loop of 50 requests per second, with these options."""
     return load_plan(
         "http://127.0.0.1:9/", Request(), replace(LOAD, **changes), Level(rate_per_s=50.0), seed=3
     )
 
 
-def accepted(load: LoadSettings) -> None:
-    """Refuses what the generator would not carry out."""
+def require_accepted(load: LoadSettings) -> None:
+    """Raise ``UsageError`` if the generator would refuse this load."""
     require_possible(
         load_plan("http://127.0.0.1:9/", Request(), load, Level(rate_per_s=50.0), seed=3)
     )
 
 
-# --- the cells
+# --- cells
 
 
 def test_each_run_is_a_complete_block() -> None:
@@ -90,7 +90,7 @@ def test_the_order_is_random_and_the_seed_reproduces_it() -> None:
     assert len(blocks) > 1, "every run had the same order"
 
 
-def test_this_seed_gives_this_order_on_every_machine() -> None:
+def test_the_order_for_a_seed_is_the_same_on_every_machine() -> None:
     one = replace(EXPERIMENT, runs=1, levels=EXPERIMENT.levels[:2])
     assert [cell.id for cell in expand(one, ("a", "b"))] == [
         "a@200#1",
@@ -100,11 +100,11 @@ def test_this_seed_gives_this_order_on_every_machine() -> None:
     ]
 
 
-def test_all_servers_get_the_same_arrivals_at_one_level_of_a_run() -> None:
+def test_all_servers_get_the_same_arrivals_at_a_load_level_of_a_run() -> None:
     seeds: dict[tuple[str, int], set[int]] = {}
     for cell in expand(EXPERIMENT, SERVERS):
         seeds.setdefault((cell.level.text, cell.run), set()).add(cell.seed)
-    assert all(len(found) == 1 for found in seeds.values())
+    assert all(len(of_level) == 1 for of_level in seeds.values())
     assert len(set.union(*seeds.values())) == 12, "two levels or two runs share their arrivals"
 
 
@@ -130,7 +130,7 @@ def test_ids_are_unique_even_if_levels_differ_only_slightly() -> None:
         (Level(connections=50), "c50"),
     ],
 )
-def test_a_level_is_named_in_the_usual_notation(level: Level, text: str) -> None:
+def test_a_level_has_a_short_name_without_an_exponent(level: Level, text: str) -> None:
     assert level.text == text
 
 
@@ -150,9 +150,11 @@ def test_a_plan_contains_the_options_and_round_trips_through_json() -> None:
         max_pending=6,
     )
     plan = load_plan("http://h:1/x", request, load, Level(rate_per_s=50.0), seed=3)
+
     assert msgspec.json.decode(encode(plan), type=LoadPlan) == plan
     assert plan.headers == (("A", "1"), ("A", "2"))
     assert base64.b64decode(plan.body_base64 or "") == b"\x00body"
+
     correct = base64.b64encode(b"right").decode()
     assert plan.check == ResponseCheck(
         statuses=(200, 404), body_base64=correct, length=None, sha256=None, regex=None
@@ -160,6 +162,7 @@ def test_a_plan_contains_the_options_and_round_trips_through_json() -> None:
     assert plan.phases == Phases(warmup_ns=5, measure_ns=NS_PER_S, cooldown_ns=7)
     assert plan.keepalive == KeepaliveLimit(requests=3)
     assert (plan.deadline_ns, plan.threads, plan.seed) == (9, 2, 3)
+
     policy = OpenLoop(
         rate_per_s=50.0,
         arrivals="poisson",
@@ -177,9 +180,10 @@ def test_connections_without_a_rate_are_a_closed_loop() -> None:
     assert plan.load == LoadModel(closed=ClosedLoop(connections=5, think_time_ns=8))
 
 
-def test_a_server_gets_the_first_of_several_requests_before_it_is_measured() -> None:
+def test_probes_send_the_first_of_several_requests() -> None:
     alone = Request("/x", "POST", (("A", "1"),), b"body", (200, 404), b"right")
     assert alone.first == alone
+
     check = {"statuses": [201], "body_base64": None, "length": 3, "sha256": None, "regex": None}
     order = {
         "method": "PUT",
@@ -191,7 +195,9 @@ def test_a_server_gets_the_first_of_several_requests_before_it_is_measured() -> 
     targets = targets_of([{"request": order}, {"request": {"url": "/"}}])
     several = Request(headers=(("A", "1"), ("B", "1")), targets=targets)
     first = Request("/a?b", "PUT", (("a", "2"), ("B", "1")), b"x", (201,), None, 3)
+
     assert several.first == first
+
     session = {"name": "s", "steps": [{"request": {"url": "/only"}, "think_time_ns": 5}]}
     sessions = sessions_of([session])
     assert Request(expected_body=b"right", sessions=sessions).first == Request(
@@ -219,15 +225,15 @@ def test_keepalive_off_changes_nothing_else() -> None:
     ],
 )
 def test_the_generator_accepts_every_plan_from_python(changes: dict[str, Any]) -> None:
-    """It gets one, is stopped at once, and reports the plan as it understood it."""
-    plan = made(**changes)
+    """The generator is stopped at once and reports the plan that it parsed."""
+    plan = open_loop_plan(**changes)
     with Handle(plan) as handle:
         handle.stop()
-        understood = handle.result().document.plan
+        reported = handle.result().document.plan
     filled_in = {
-        name: getattr(understood, name) for name in ("spin_window_ns", "interval_ns", "thresholds")
+        name: getattr(reported, name) for name in ("spin_window_ns", "interval_ns", "thresholds")
     }
-    assert understood == msgspec.structs.replace(plan, **filled_in)
+    assert reported == msgspec.structs.replace(plan, **filled_in)
 
 
 def test_a_dry_run_prints_the_plan_of_the_python_function(
@@ -235,14 +241,14 @@ def test_a_dry_run_prints_the_plan_of_the_python_function(
 ) -> None:
     arguments = ["load", "http://127.0.0.1:9/", "-R", "50", "-d", "1s", "--seed", "3", "--dry-run"]
     assert run(arguments) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(to_plain(made())))
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(to_plain(open_loop_plan())))
 
 
-# --- what is refused before anything starts
+# --- invalid plans and options
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: Request(path="x"), "the path 'x' must start with a slash; write --path /x"),
         (lambda: Request(path="/a b"), "the path '/a b' is not a URL path; percent-encode it"),
@@ -252,24 +258,33 @@ def test_a_dry_run_prints_the_plan_of_the_python_function(
         (lambda: Request(headers=(("X", "a\r\nY: b"),)), "header X: "),
         (lambda: Request(headers=(("X", "☃"),)), "header X: '☃' has characters that HTTP forbids"),
         (lambda: Request(headers=(("a b", "1"),)), "header a b: "),
-        (lambda: accepted(replace(LOAD, duration_ns=0)), "plan: the duration must be longer than"),
         (
-            lambda: accepted(replace(LOAD, warmup_ns=25 * 3600 * NS_PER_S)),
+            lambda: require_accepted(replace(LOAD, duration_ns=0)),
+            "plan: the duration must be longer than",
+        ),
+        (
+            lambda: require_accepted(replace(LOAD, warmup_ns=25 * 3600 * NS_PER_S)),
             "plan: .*24 hours",
         ),
-        (lambda: accepted(replace(LOAD, timeout_ns=0)), "plan: the timeout must be at least 1ms"),
         (
-            lambda: accepted(replace(LOAD, timeout_ns=4000 * NS_PER_S)),
+            lambda: require_accepted(replace(LOAD, timeout_ns=0)),
+            "plan: the timeout must be at least 1ms",
+        ),
+        (
+            lambda: require_accepted(replace(LOAD, timeout_ns=4000 * NS_PER_S)),
             "plan: the timeout .* hour",
         ),
-        (lambda: accepted(replace(LOAD, deadline_ns=0)), "plan: the deadline must be longer than"),
-        (lambda: accepted(replace(LOAD, threads=0)), "plan: threads must"),
         (
-            lambda: accepted(replace(LOAD, threads=4, max_connections=3)),
+            lambda: require_accepted(replace(LOAD, deadline_ns=0)),
+            "plan: the deadline must be longer than",
+        ),
+        (lambda: require_accepted(replace(LOAD, threads=0)), "plan: threads must"),
+        (
+            lambda: require_accepted(replace(LOAD, threads=4, max_connections=3)),
             "plan: max_connections must be at least the number of threads",
         ),
         (
-            lambda: accepted(replace(LOAD, max_pending=-1)),
+            lambda: require_accepted(replace(LOAD, max_pending=-1)),
             "plan: load.open.max_pending: invalid value: integer `-1`",
         ),
         (lambda: Level(rate_per_s=float("nan")), "the rate must be above 0 and at most 10,000,000"),
@@ -278,10 +293,10 @@ def test_a_dry_run_prints_the_plan_of_the_python_function(
         (lambda: Level(connections=0), "connections must be between 1 and 1,000,000, not 0"),
     ],
 )
-def test_an_invalid_plan_is_refused_at_once(make: Any, says: str) -> None:
+def test_an_invalid_plan_is_refused_at_once(make: Any, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         make()
-    assert re.match(says, str(raised.value))
+    assert re.match(message, str(raised.value))
 
 
 @pytest.mark.parametrize(
@@ -320,7 +335,7 @@ def test_any_other_header_is_refused(text: str) -> None:
         parse_header(text)
 
 
-# --- what is told of it
+# --- the facts of an experiment
 
 
 def test_the_facts_of_an_experiment_name_either_rates_or_connections() -> None:

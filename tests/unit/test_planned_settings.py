@@ -22,61 +22,62 @@ def settings(
 ) -> Any:
     monkeypatch.chdir(tmp_path)
 
-    def planned(*words: str) -> Settings:
+    def settings_of(*words: str) -> Settings:
         assert run(["sweep", "--rates", "100", *words, "--dry-run"]) == 0, capsys.readouterr().err
         plan = json.loads(capsys.readouterr().out)
         assert list(plan["settings"]) == plan["servers"]
         assert list(tmp_path.iterdir()) == []
         return plan["settings"]
 
-    return planned
+    return settings_of
 
 
-def test_the_command_has_the_sizes_that_were_asked_for_and_can_be_pasted(settings: Any) -> None:
+def test_the_command_line_has_the_requested_workers_and_threads(settings: Any) -> None:
     sizes = ("--workers", "2", "--server-threads", "3")
-    [found] = settings("--servers", "gunicorn-gthread", *sizes).values()
-    words = shlex.split(found["command_line"])
+    [shown] = settings("--servers", "gunicorn-gthread", *sizes).values()
+    words = shlex.split(shown["command_line"])
+
     assert words[0] == "gunicorn"
-    assert (found["workers"], found["threads"]) == (2, 3)
+    assert (shown["workers"], shown["threads"]) == (2, 3)
     assert words[words.index("--workers") + 1] == "2"
     assert words[words.index("--threads") + 1] == "3"
     assert any(word.endswith(":8000") for word in words)
-    assert int(words[words.index("--backlog") + 1]) == found["backlog"]
-    assert found["keepalive"] == "on"
+    assert int(words[words.index("--backlog") + 1]) == shown["backlog"]
+    assert shown["keepalive"] == "on"
 
 
-def test_keep_alive_is_off_where_the_server_has_none(settings: Any) -> None:
-    found = settings("--servers", "gunicorn-sync,waitress")
-    assert [one["keepalive"] for one in found.values()] == ["off", "on"]
+def test_keep_alive_is_off_for_a_server_without_it(settings: Any) -> None:
+    shown = settings("--servers", "gunicorn-sync,waitress")
+    assert [one["keepalive"] for one in shown.values()] == ["off", "on"]
 
 
-def test_the_version_is_that_of_the_lock_or_the_one_asked_for(settings: Any) -> None:
+def test_the_version_is_the_locked_or_the_requested_one(settings: Any) -> None:
     server = next(one for one in load_catalogue().servers if one.name == "gunicorn")
     locked = locked_version(server)
     assert locked is not None
     assert f"gunicorn=={locked}" in server.lock_path.read_text(encoding="utf-8")
-    found = settings("--servers", "gunicorn,gunicorn==23.0.0,wsgiref")
-    assert [one["version"] for one in found.values()] == [locked, "23.0.0", None]
+    shown = settings("--servers", "gunicorn,gunicorn==23.0.0,wsgiref")
+    assert [one["version"] for one in shown.values()] == [locked, "23.0.0", None]
 
 
 def test_every_server_of_the_catalogue_has_a_command(settings: Any) -> None:
-    found = settings("--servers", "all", "--keepalive", "off")
-    assert len(found) > 20
-    assert all(one["command_line"] for one in found.values())
-    assert {one["keepalive"] for one in found.values()} == {"off"}
+    shown = settings("--servers", "all", "--keepalive", "off")
+    assert len(shown) > 20
+    assert all(one["command_line"] for one in shown.values())
+    assert {one["keepalive"] for one in shown.values()} == {"off"}
 
 
 def test_variables_are_shown_and_secrets_are_not(settings: Any) -> None:
     words = ("--servers", "waitress", "--env", "MODE=fast", "--env", "SECRET_KEY=hunter2")
-    found = settings(*words)["waitress"]
-    assert found["environment"]["MODE"] == "fast"
-    assert "MODE=fast" in found["command_line"]
-    assert "hunter2" not in json.dumps(found)
+    shown = settings(*words)["waitress"]
+    assert shown["environment"]["MODE"] == "fast"
+    assert "MODE=fast" in shown["command_line"]
+    assert "hunter2" not in json.dumps(shown)
 
 
-def test_a_command_of_the_users_is_as_it_was_given(settings: Any) -> None:
+def test_a_user_command_is_shown_with_its_placeholders_filled_in(settings: Any) -> None:
     command = "python -m http.server {port} --bind {host}"
-    found = settings("--command", f"mine={command}")["mine"]
-    assert found["command_line"] == "python -m http.server 8000 --bind 127.0.0.1"
+    shown = settings("--command", f"mine={command}")["mine"]
+    assert shown["command_line"] == "python -m http.server 8000 --bind 127.0.0.1"
     unknown = ("workers", "threads", "version", "keepalive")
-    assert {found[name] for name in unknown} == {None}
+    assert {shown[name] for name in unknown} == {None}

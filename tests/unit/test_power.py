@@ -1,5 +1,5 @@
-"""Where power is largest: at half of the capacity of M/M/1 to the digit, and nowhere that was not
-bracketed."""
+"""The rate of maximum efficiency: half the capacity of an M/M/1 queue, and unknown if the measured
+rates do not bracket it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CAPACITY_PER_S = 1_000.0
 
 
 def queue(rate: float, run: int = 1, server: str = "a", **changes: Any) -> CellResult:
-    """M/M/1: a response takes 1 / (µ - λ) on average."""
+    """An M/M/1 queue, whose mean response time is 1 / (µ - λ)."""
     mean_ns = 1e9 / (CAPACITY_PER_S - rate)
     times = {"rate_result": rates(rate), "response_time_ns": distribution(mean=mean_ns)}
     return cell(server, run, rate=rate, **{**times, **changes})
@@ -31,7 +31,7 @@ def only(cells: Sequence[CellResult]) -> Efficiency:
     return entry
 
 
-def test_of_a_single_server_queue_it_is_largest_at_half_of_the_capacity() -> None:
+def test_the_efficiency_of_an_mm1_queue_peaks_at_half_its_capacity() -> None:
     entry = only([queue(100.0 * step) for step in range(9, 0, -1)])
     assert (entry.rate, entry.between, entry.reason) == (500.0, (400.0, 600.0), None)
     expected = {
@@ -42,7 +42,7 @@ def test_of_a_single_server_queue_it_is_largest_at_half_of_the_capacity() -> Non
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-def test_the_rate_does_not_depend_on_the_unit_of_time(scale: float) -> None:
+def test_the_peak_does_not_depend_on_the_unit_of_time(scale: float) -> None:
     cells = [
         queue(rate, response_time_ns=distribution(mean=scale * 1e9 / (CAPACITY_PER_S - rate)))
         for rate in (300.0, 500.0, 700.0)
@@ -53,14 +53,16 @@ def test_the_rate_does_not_depend_on_the_unit_of_time(scale: float) -> None:
 @pytest.mark.parametrize(
     ("rates", "end"), [((500.0, 600.0, 700.0), "lowest"), ((300.0, 400.0, 500.0), "highest")]
 )
-def test_at_an_end_of_what_was_measured_it_is_not_known(rates: tuple[float, ...], end: str) -> None:
+def test_a_peak_at_the_lowest_or_highest_rate_is_not_reported(
+    rates: tuple[float, ...], end: str
+) -> None:
     entry = only([queue(rate) for rate in rates])
     assert (entry.rate, entry.between) == (None, None)
     assert f"efficiency peaks at the {end} measured rate. Measure " in (entry.reason or "")
     assert len(entry.points) == 3
 
 
-def test_two_rates_say_nothing_and_neither_does_a_closed_loop() -> None:
+def test_two_rates_and_closed_loops_have_no_peak() -> None:
     assert power_points([queue(400.0), queue(500.0)]) == ()
     closed = [
         cell("a", rate=None, connections=users, response_time_ns=distribution(mean=1e6 * users))
@@ -69,16 +71,16 @@ def test_two_rates_say_nothing_and_neither_does_a_closed_loop() -> None:
     assert power_points(closed) == ()
 
 
-def test_runs_that_disagree_widen_what_it_lies_between() -> None:
+def test_runs_that_disagree_widen_the_bracket() -> None:
     rates = (300.0, 400.0, 500.0, 600.0, 700.0)
-    quick_at_400 = {"response_time_ns": distribution(mean=1e9 / 1_000)}
+    fast_at_400 = {"response_time_ns": distribution(mean=1e9 / 1_000)}
     cells = [queue(rate, run) for rate in rates for run in (1, 2, 3)]
-    cells[rates.index(400.0) * 3] = queue(400.0, 1, **quick_at_400)
+    cells[rates.index(400.0) * 3] = queue(400.0, 1, **fast_at_400)
     entry = only(cells)
     assert (entry.rate, entry.between) == (500.0, (300.0, 600.0))
 
 
-def test_one_run_at_an_end_is_enough_not_to_know() -> None:
+def test_one_run_that_peaks_at_an_end_makes_the_peak_unknown() -> None:
     cells = [queue(rate, run) for rate in (400.0, 500.0, 600.0) for run in (1, 2, 3)]
     cells[-1] = queue(600.0, 3, response_time_ns=distribution(mean=1e9 / 1_000))
     assert "at the highest measured rate in some runs" in (only(cells).reason or "")
@@ -89,32 +91,34 @@ def test_one_run_at_an_end_is_enough_not_to_know() -> None:
     )
 
 
-def test_a_run_that_stands_at_some_rates_only_is_in_the_medians_alone() -> None:
+def test_a_run_without_all_rates_counts_only_in_the_medians() -> None:
     cells = [queue(rate, run) for rate in (400.0, 500.0, 600.0) for run in (1, 2, 3)]
     assert only([*cells, queue(600.0, 4)]).between == (400.0, 600.0)
-    spoiled = [invalid(queue(rate, 4), "host") for rate in (400.0, 500.0)]
-    assert only([*cells, *spoiled, queue(600.0, 4)]).between == (400.0, 600.0)
+    discarded = [invalid(queue(rate, 4), "host") for rate in (400.0, 500.0)]
+    assert only([*cells, *discarded, queue(600.0, 4)]).between == (400.0, 600.0)
 
 
 def test_discarded_trials_do_not_count() -> None:
     assert power_points([queue(400.0), queue(500.0), invalid(queue(600.0))]) == ()
 
 
-def test_failures_are_infinitely_slow_and_never_pass_for_quick_responses() -> None:
+def test_failures_count_as_infinitely_slow() -> None:
     shed = queue(600.0, response_time_ns=distribution(mean=1.0), outcomes=outcomes(1_000, 989))
     assert power_of(shed) == 0.0
     assert power_of(msgspec.structs.replace(shed, outcomes=outcomes(1_000, 990))) == pytest.approx(
         600e9
     )
     assert only([queue(400.0), queue(500.0), shed]).between == (400.0, 600.0), (
-        "it was measured, and is no peak"
+        "measured, but not the peak"
     )
+
     fallen = queue(600.0, failure=CellFailure(step="load", message="fell over", log_tail=""))
     assert power_of(invalid(fallen, "server")) == 0.0
-    nowhere = [queue(rate, outcomes=outcomes(1_000, 10)) for rate in (1.0, 2.0, 3.0)]
-    assert (only(nowhere).reason or "").startswith("fewer than 99 % correct responses")
+
+    failing = [queue(rate, outcomes=outcomes(1_000, 10)) for rate in (1.0, 2.0, 3.0)]
+    assert (only(failing).reason or "").startswith("fewer than 99 % correct responses")
 
 
-def test_without_a_mean_nothing_is_known() -> None:
+def test_without_a_mean_the_efficiency_is_unknown() -> None:
     assert power_of(queue(400.0, response_time_ns=None)) is None
     assert power_points([queue(400.0, response_time_ns=None), queue(500.0), queue(600.0)]) == ()

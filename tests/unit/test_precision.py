@@ -1,4 +1,4 @@
-"""How well a load knows a quantile, and how long it would take to know it as well as requested."""
+"""The precision that a load reached for a quantile, and the duration that the target needs."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ Interval = tuple[int, int | None]
 
 
 def load(low_high: Interval | None = None, scheduled: int = 2_000, **known: Any) -> LoadReport:
-    """Ten seconds of 2,000 requests whose p99 is 100 ms."""
-    usual: dict[str, Any] = {
+    """A load of 2,000 requests in 10 s whose p99 is 100 ms."""
+    default: dict[str, Any] = {
         "interval_95_ns": low_high,
         "effective_requests": 1_500.0,
         "resolution_status": "resolved" if low_high else "not_resolved",
         "reason": None if low_high else "too_few_effective_requests",
     }
     uncertainty = Uncertainty(
-        offered_quantiles_ns={"0.99": QuantileUncertainty(**usual | known)}, response_time_ns={}
+        offered_quantiles_ns={"0.99": QuantileUncertainty(**default | known)}, response_time_ns={}
     )
+
     report = stopped_report()
     return replace(
         report,
@@ -54,7 +55,7 @@ def load(low_high: Interval | None = None, scheduled: int = 2_000, **known: Any)
         ("p99.9:10%", Precision(0.1, "p99.9")),
     ],
 )
-def test_it_is_a_share_of_a_quantile(text: str, precision: Precision) -> None:
+def test_a_precision_is_a_percentage_of_a_quantile(text: str, precision: Precision) -> None:
     parsed = parse_precision(text)
     assert (parsed.name, parsed.share) == (precision.name, pytest.approx(precision.share))
 
@@ -62,12 +63,12 @@ def test_it_is_a_share_of_a_quantile(text: str, precision: Precision) -> None:
 @pytest.mark.parametrize(
     "text", ["", "5", "0%", "51%", "p98:5%", "p99:", "p99=5%", "1.2.3%", "-5%"]
 )
-def test_what_is_none_is_refused(text: str) -> None:
+def test_an_invalid_precision_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_precision(text)
 
 
-def test_a_narrow_interval_is_enough() -> None:
+def test_a_narrow_interval_reaches_the_precision() -> None:
     sentence = precision_sentence(load((96_000_000, 105_000_000)), Precision(0.05))
     assert sentence == "p99 is known to ± 4.5 % (1,500 effective requests)"
 
@@ -80,14 +81,14 @@ def test_a_narrow_interval_is_enough() -> None:
         ((90_000_000, 110_002_000), "41 s"),
     ],
 )
-def test_a_wide_one_says_how_long_a_narrow_one_takes(low_high: Interval, duration: str) -> None:
-    """Half as wide takes four times as long."""
+def test_a_wide_interval_names_the_duration_needed(low_high: Interval, duration: str) -> None:
+    """Half the width takes four times as long."""
     sentence = precision_sentence(load(low_high), Precision(0.05))
     assert f"; ± 5.0 % needs about {duration} (--duration)" in sentence
 
 
 @pytest.mark.parametrize(
-    ("known", "why"),
+    ("known", "reason"),
     [
         ({"effective_requests": 250.0}, "a confidence interval needs at least 40 s"),
         (
@@ -106,13 +107,13 @@ def test_a_wide_one_says_how_long_a_narrow_one_takes(low_high: Interval, duratio
         ({"reason": "interrupted"}, "the load was interrupted"),
     ],
 )
-def test_without_an_interval_it_is_said_why(known: dict[str, Any], why: str) -> None:
+def test_a_missing_interval_is_explained(known: dict[str, Any], reason: str) -> None:
     sentence = precision_sentence(load(**known), Precision(0.05))
     assert sentence.startswith("precision of p99 not reached: ")
-    assert why in sentence
+    assert reason in sentence
 
 
-def test_a_load_that_was_extended_and_did_not_reach_it_says_so() -> None:
+def test_an_extended_load_that_missed_its_precision_says_so() -> None:
     reached = PrecisionReached(half_width=0.2, is_reached=False)
     extended = replace(load((80_000_000, 120_000_000)), precision=reached)
     assert precision_sentence(extended, Precision(0.05)) == (
@@ -121,7 +122,7 @@ def test_a_load_that_was_extended_and_did_not_reach_it_says_so() -> None:
     )
 
 
-def test_a_plan_goes_on_only_where_a_longest_duration_is_given() -> None:
+def test_only_a_load_with_a_maximum_duration_is_extended() -> None:
     target = Precision(0.05, "p99.9")
     assert until_precise(target, None) is until_precise(None, None) is None
     assert until_precise(target, 7) == PrecisionTarget(
@@ -131,7 +132,7 @@ def test_a_plan_goes_on_only_where_a_longest_duration_is_given() -> None:
         until_precise(None, 7)
 
 
-def test_nothing_is_known_of_nothing() -> None:
+def test_a_load_without_requests_has_no_precision() -> None:
     empty = load((1, 2), scheduled=0)
     assert "nothing was scheduled" in precision_sentence(empty, Precision(0.05))
     other = precision_sentence(load((1, 2)), Precision(0.05, "p99.9"))

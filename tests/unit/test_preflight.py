@@ -1,4 +1,4 @@
-"""What a plan can conclude, before it is carried out."""
+"""The differences that a plan can detect, computed before the first trial."""
 
 from __future__ import annotations
 
@@ -39,52 +39,52 @@ def _experiment(rate: float, duration: float, runs: int, **others: object) -> Ex
     return experiment_of(spec)
 
 
-def _found(experiment: Experiment) -> Preflight:
+def _preflight(experiment: Experiment) -> Preflight:
     return preflight(experiment, resolve_servers(experiment))
 
 
-def test_a_plan_that_suffices_says_what_it_can_separate() -> None:
-    found = _found(_experiment(200, 10, 6))
-    assert (found.needed_duration_s, found.needed_runs) == (None, None)
-    assert preflight_lines(found) == [
+def test_a_sufficient_plan_names_the_difference_it_can_detect() -> None:
+    result = _preflight(_experiment(200, 10, 6))
+    assert (result.needed_duration_s, result.needed_runs) == (None, None)
+    assert preflight_lines(result) == [
         "This plan can detect p99 differences of 23 % or more, given typical variation between "
         "runs (6 runs per server and load level)."
     ]
 
 
-def test_the_duration_that_suffices_is_named() -> None:
-    found = _found(_experiment(50, 10, 6))
-    assert (found.expected_requests, found.needed_duration_s) == (500, 22)
-    assert preflight_lines(found)[0] == (
+def test_a_short_plan_names_the_duration_needed() -> None:
+    result = _preflight(_experiment(50, 10, 6))
+    assert (result.expected_requests, result.needed_duration_s) == (500, 22)
+    assert preflight_lines(result)[0] == (
         "This plan sends only about 500 of the 1,000 requests that p99 needs at the lowest rate. "
         "Use --duration 22s."
     )
-    assert _found(_experiment(50, 22, 6)).needed_duration_s is None
+    assert _preflight(_experiment(50, 22, 6)).needed_duration_s is None
 
 
 @pytest.mark.parametrize("rate", [7.0, 100.0, 333.0])
-def test_poisson_arrivals_get_room_for_their_chance_and_constant_ones_need_none(
+def test_poisson_arrivals_need_a_longer_duration_than_constant_arrivals(
     rate: float,
 ) -> None:
-    poisson = _found(_experiment(rate, 1, 6))
-    constant = _found(_experiment(rate, 1, 6, load=LoadOptions(arrivals="constant")))
+    poisson = _preflight(_experiment(rate, 1, 6))
+    constant = _preflight(_experiment(rate, 1, 6, load=LoadOptions(arrivals="constant")))
     assert constant.needed_duration_s == math.ceil(1000 / rate)
     assert poisson.needed_duration_s is not None
     assert poisson.needed_duration_s > 1000 / rate
 
-    # The number of arrivals is Poisson: hardly any load falls short of a thousand.
+    # The number of arrivals has a Poisson distribution: at most 0.4 % of loads have too few.
     expected = rate * poisson.needed_duration_s
     draw = random.Random(1)
     short = sum(draw.gauss(expected, math.sqrt(expected)) < 1000 for _ in range(10_000))
     assert short <= 40
 
 
-def test_a_single_run_separates_nothing_and_the_runs_that_do_are_named_with_their_time() -> None:
-    found = _found(_experiment(200, 10, 1))
-    assert (found.factor, found.needed_runs) == (None, 6)
-    # Two servers at two rates, six times: 13 s of load, 2 s around it and 5 s for a quiet host.
-    assert found.needed_s == 24 * 20
-    assert preflight_lines(found) == [
+def test_a_single_run_cannot_rank_servers_and_the_runs_needed_are_named() -> None:
+    result = _preflight(_experiment(200, 10, 1))
+    assert (result.factor, result.needed_runs) == (None, 6)
+    # 2 servers x 2 rates x 6 runs, each with 13 s of load, 2 s of overhead and 5 s of settling.
+    assert result.needed_s == 24 * 20
+    assert preflight_lines(result) == [
         "This plan cannot rank servers: it has 1 run per server and load level, but a "
         "ranking needs at least 4. To detect p99 differences of 30 %, use --runs 6 (about 8 min)."
     ]
@@ -92,24 +92,26 @@ def test_a_single_run_separates_nothing_and_the_runs_that_do_are_named_with_thei
 
 @pytest.mark.parametrize("runs", [1, 3])
 @pytest.mark.parametrize("requests", [None, 4000])
-def test_the_answer_names_the_time_that_was_named_before_the_first_trial(
+def test_the_report_repeats_the_time_estimated_before_the_first_trial(
     runs: int, requests: int | None
 ) -> None:
     load = LoadOptions(warmup_requests=requests)
     experiment = _experiment(200, 10, runs, load=load)
-    [line] = preflight_lines(_found(experiment))
+    [line] = preflight_lines(_preflight(experiment))
     span = re.search(r"use --runs 6 \((about .+)\)", line)
+
     assert span is not None
     cells = [cell(server, run) for server in TWO for run in range(1, runs + 1)]
     summary = replace_fields(
         filled_summary({}, cells), experiment=experiment_facts(experiment, TWO)
     )
     runs = "6 runs per server and load level"
+
     assert compare_needs(summary) == f"repeat with --compare ({runs}, {span[1]})"
 
 
-def test_a_plan_that_separates_less_says_by_how_much() -> None:
-    [line] = preflight_lines(_found(_experiment(200, 10, 4)))
+def test_a_plan_with_few_runs_names_the_difference_it_can_detect() -> None:
+    [line] = preflight_lines(_preflight(_experiment(200, 10, 4)))
     assert re.fullmatch(
         r"This plan can detect p99 differences of 37 % or more, given typical variation between "
         r"runs \(4 runs per server and load level\)\. To detect 30 %, use --runs 6 \(about \d min\)\.",
@@ -117,11 +119,11 @@ def test_a_plan_that_separates_less_says_by_how_much() -> None:
     )
 
 
-def test_one_server_has_nothing_to_be_compared_with() -> None:
+def test_one_server_needs_no_comparison() -> None:
     experiment = replace(_experiment(200, 10, 1), servers=TWO[:1])
-    found = _found(experiment)
-    assert (found.factor, found.needed_runs) == (None, None)
-    assert preflight_lines(found) == []
+    result = _preflight(experiment)
+    assert (result.factor, result.needed_runs) == (None, None)
+    assert preflight_lines(result) == []
 
 
 def test_servers_with_different_apps_are_not_counted_as_pairs() -> None:
@@ -131,24 +133,25 @@ def test_servers_with_different_apps_are_not_counted_as_pairs() -> None:
         server=ServerOptions(grid={"app": ["hello", "cpu"]}),
         options=SweepOptions(runs=1),
     )
-    assert preflight_lines(_found(experiment_of(spec))) == []
+    assert preflight_lines(_preflight(experiment_of(spec))) == []
 
 
-def test_of_a_closed_loop_only_the_number_of_runs_is_judged() -> None:
+def test_only_the_number_of_runs_of_a_closed_loop_is_checked() -> None:
     spec = SweepSpec(connections=[10], servers=TWO, options=SweepOptions(runs=4))
-    assert preflight_lines(_found(experiment_of(spec))) == []
-    quick = replace(experiment_of(spec), runs=1)
-    [line] = preflight_lines(_found(quick))
+    assert preflight_lines(_preflight(experiment_of(spec))) == []
+    short = replace(experiment_of(spec), runs=1)
+    [line] = preflight_lines(_preflight(short))
     assert "cannot rank servers" in line and "--runs 6" in line
 
 
 @pytest.mark.parametrize("servers", [2, 3, 8])
-def test_the_needed_runs_find_the_planned_difference_and_fewer_do_not(servers: int) -> None:
+def test_the_runs_needed_detect_the_planned_difference_and_fewer_do_not(servers: int) -> None:
     pairs = servers * (servers - 1) // 2
     runs = runs_needed(pairs)
     factor = detectable_factor(runs, pairs)
     assert factor is not None
     assert factor <= 1.3
+
     if runs > 6:
         fewer = detectable_factor(runs - 1, pairs)
         assert fewer is not None
@@ -156,25 +159,25 @@ def test_the_needed_runs_find_the_planned_difference_and_fewer_do_not(servers: i
 
 
 @pytest.mark.parametrize("runs", [5, 6, 10])
-def test_the_difference_that_is_named_is_found_about_every_other_time(runs: int) -> None:
+def test_the_detectable_difference_is_detected_about_half_the_time(runs: int) -> None:
     factor = detectable_factor(runs, 1)
     assert factor is not None
     draw = random.Random(runs)
-    found = 0
+    detected = 0
     for _ in range(1000):
         effect = paired_effect([draw.gauss(math.log(factor), 0.2) for _ in range(runs)])
-        found += effect.p < 0.05
-    assert 0.4 < found / 1000 < 0.65
+        detected += effect.p < 0.05
+    assert 0.4 < detected / 1000 < 0.65
 
 
-def test_a_larger_spread_hides_more() -> None:
-    known, usual = detectable_factor(6, 1, 0.4), detectable_factor(6, 1, 0.2)
-    assert known is not None
-    assert usual is not None
-    assert known > usual > 1
+def test_a_larger_spread_hides_larger_differences() -> None:
+    noisy, typical = detectable_factor(6, 1, 0.4), detectable_factor(6, 1, 0.2)
+    assert noisy is not None
+    assert typical is not None
+    assert noisy > typical > 1
 
 
-def test_a_dry_run_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_prints_the_conclusions(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sweep", "--servers", ",".join(TWO), "--rates", "50", "--dry-run"]
     assert run(words) == 0
     duration, runs = json.loads(capsys.readouterr().out)["conclusions"]
