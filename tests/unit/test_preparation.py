@@ -1,4 +1,4 @@
-"""Commands around a server: their order, their output, and what becomes of a failure."""
+"""Setup and teardown commands of a server: order, output and failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wsgiload.serving.preparation import Preparation, prepared
 
 
 class Group(UnlimitedGroup):
-    """A group that leaves the test's process as it is."""
+    """A group that does not change the test's own process."""
 
     def spawn(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
@@ -50,23 +50,21 @@ def python(script: str) -> list[str]:
 
 
 def preparation(folder: Path, **options: object) -> Preparation:
-    note = "import os; open('events', 'a').write({!r} + os.environ.get('COLOUR', ''))"
-    known: dict[str, object] = {
+    script = "import os; open('events', 'a').write({!r} + os.environ.get('COLOUR', ''))"
+    default: dict[str, object] = {
         "server": "prod",
-        "setup": [python(note.format("set up ")), python("print('migrated')")],
-        "teardown": [python(note.format("; torn down "))],
+        "setup": [python(script.format("set up ")), python("print('migrated')")],
+        "teardown": [python(script.format("; torn down "))],
         "folder": folder,
         "variables": {"COLOUR": "blue"},
         "log_path": folder / "log",
         "timeout_s": 30.0,
     }
-    return Preparation(**known | options)  # type: ignore[arg-type]
+    return Preparation(**default | options)  # type: ignore[arg-type]
 
 
-def test_setup_runs_before_and_teardown_after_in_the_users_environment(
-    tmp_path: Path, place: Place
-) -> None:
-    (tmp_path / "log").write_text("of an earlier attempt")
+def test_setup_runs_before_the_server_and_teardown_after_it(tmp_path: Path, place: Place) -> None:
+    (tmp_path / "log").write_text("earlier attempt")
     events = tmp_path / "events"
     with prepared(preparation(tmp_path), place):
         assert events.read_text() == "set up blue"
@@ -76,43 +74,46 @@ def test_setup_runs_before_and_teardown_after_in_the_users_environment(
     assert "earlier" not in log
 
 
-def test_a_setup_that_fails_is_named_with_its_code_and_its_last_lines(
+def test_a_failed_setup_command_is_reported_with_its_exit_code_and_output(
     tmp_path: Path, place: Place
 ) -> None:
     failing = python("print('connecting'); print('no database'); raise SystemExit(3)")
-    asked = preparation(tmp_path, setup=[failing])
-    says = rf"the setup command `.*` of prod exited with code 3: no database; run it in {tmp_path}"
-    with pytest.raises(ServerError, match=says) as raised, prepared(asked, place):
+    commands = preparation(tmp_path, setup=[failing])
+    message = (
+        rf"the setup command `.*` of prod exited with code 3: no database; run it in {tmp_path}"
+    )
+
+    with pytest.raises(ServerError, match=message) as raised, prepared(commands, place):
         pytest.fail("the server was started")
     assert raised.value.step == "setup"
     assert raised.value.log_tail == "connecting\nno database"
-    assert "torn down" in (tmp_path / "events").read_text(), "what it began is undone"
+    assert "torn down" in (tmp_path / "events").read_text(), "teardown runs after a failed setup"
 
 
-def test_a_setup_that_does_not_end_is_ended(tmp_path: Path, place: Place) -> None:
-    asked = preparation(tmp_path, setup=[python("import time; time.sleep(60)")], timeout_s=0.5)
-    says = re.escape("of prod did not end within 0.5 s; raise --ready-timeout")
-    with pytest.raises(ServerError, match=says), prepared(asked, place):
+def test_a_hanging_setup_command_times_out(tmp_path: Path, place: Place) -> None:
+    commands = preparation(tmp_path, setup=[python("import time; time.sleep(60)")], timeout_s=0.5)
+    message = re.escape("of prod did not end within 0.5 s; raise --ready-timeout")
+    with pytest.raises(ServerError, match=message), prepared(commands, place):
         pytest.fail("the server was started")
 
 
 def test_every_teardown_runs_and_the_first_failure_is_raised(tmp_path: Path, place: Place) -> None:
-    ways_out = [python(f"open('left', 'a').write('{n}'); raise SystemExit({n})") for n in (4, 5)]
+    failing = [python(f"open('left', 'a').write('{n}'); raise SystemExit({n})") for n in (4, 5)]
     with (
         pytest.raises(ServerError, match=r"teardown .* exited with code 4: without output"),
-        prepared(preparation(tmp_path, teardown=ways_out), place),
+        prepared(preparation(tmp_path, teardown=failing), place),
     ):
         pass
     assert (tmp_path / "left").read_text() == "45"
 
 
-def test_what_failed_first_is_what_is_reported(tmp_path: Path, place: Place) -> None:
-    asked = preparation(tmp_path, teardown=[python("raise SystemExit(4)")])
-    with pytest.raises(KeyboardInterrupt), prepared(asked, place):
+def test_a_failed_teardown_does_not_hide_the_first_error(tmp_path: Path, place: Place) -> None:
+    commands = preparation(tmp_path, teardown=[python("raise SystemExit(4)")])
+    with pytest.raises(KeyboardInterrupt), prepared(commands, place):
         raise KeyboardInterrupt
 
 
-def test_the_tail_of_a_server_leaves_out_what_was_written_before_it(tmp_path: Path) -> None:
+def test_the_tail_of_a_log_omits_output_before_the_offset(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("migrated\nlistening\nready\n")
     assert tail_of(log, offset=len("migrated\n")) == "listening\nready"

@@ -1,4 +1,4 @@
-"""What single processes used, on invented processes and on this one."""
+"""Resource use of single processes, read from a fake /proc and from the test's own process."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ Write = Callable[..., None]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """A process with threads; each has run and waited for so many milliseconds."""
+    """Writes a process into a fake /proc; each thread has run and waited for these milliseconds."""
 
-    def put(pid: int, parent: int = 1, **threads: tuple[int, int]) -> None:
-        folder = tmp_path / "proc" / str(pid)
+    def write_process(pid: int, parent: int = 1, **threads: tuple[int, int]) -> None:
+        directory = tmp_path / "proc" / str(pid)
         for name, (ran_ms, waited_ms) in threads.items():
-            task = folder / "task" / name.removeprefix("t")
+            task = directory / "task" / name.removeprefix("t")
             task.mkdir(parents=True, exist_ok=True)
             (task / "schedstat").write_text(f"{ran_ms * MS} {waited_ms * MS} 5\n")
-        (folder / "stat").write_text(f"{pid} (a name) of) S {parent} 0 0\n")
-        (folder / "statm").write_text("900 10 1 1 0 1 0\n")
-        (folder / "smaps_rollup").write_text("00 r\nRss:  40 kB\nPss:  7 kB\nPss_Dirty: 3 kB\n")
+        (directory / "stat").write_text(f"{pid} (a name) of) S {parent} 0 0\n")
+        (directory / "statm").write_text("900 10 1 1 0 1 0\n")
+        (directory / "smaps_rollup").write_text("00 r\nRss:  40 kB\nPss:  7 kB\nPss_Dirty: 3 kB\n")
 
-    return put
+    return write_process
 
 
 class Reader:
-    """Reads whatever was found so far; an empty file is left out, as the kernel answers for a
-    thread that ended."""
+    """Reads all files found so far; an empty file stands for a thread that ended."""
 
     def __init__(self, watch: ProcessWatch) -> None:
         self.watch = watch
@@ -52,7 +51,7 @@ class Reader:
         return {number: content for number, content in contents.items() if content}
 
 
-def test_threads_are_added_up(tmp_path: Path, write: Write) -> None:
+def test_the_threads_of_a_process_are_summed(tmp_path: Path, write: Write) -> None:
     write(7, 3, t7=(10, 1), t8=(20, 2))
     reader = Reader(ProcessWatch(lambda: [7, 99], tmp_path))
     reader.find()
@@ -61,24 +60,25 @@ def test_threads_are_added_up(tmp_path: Path, write: Write) -> None:
     assert (usage.cpu_ns, usage.run_queue_wait_ns) == (30 * MS, 3 * MS)
 
 
-def test_a_thread_that_began_later_is_found_and_one_that_ended_is_not_forgotten(
-    tmp_path: Path, write: Write
-) -> None:
+def test_a_new_thread_is_found_and_an_ended_one_still_counts(tmp_path: Path, write: Write) -> None:
     write(7, t7=(10, 1))
     reader = Reader(ProcessWatch(lambda: [7], tmp_path))
     reader.find()
     assert reader.watch.usage(1, reader.read())[0].cpu_ns == 10 * MS
+
     write(7, t7=(11, 1), t8=(5, 5))
     assert reader.watch.usage(2, reader.read())[0].cpu_ns == 11 * MS
+
     reader.find()
     assert reader.watch.usage(3, reader.read())[0].cpu_ns == 16 * MS
+
     (tmp_path / "proc/7/task/8/schedstat").write_text("")
     (usage,) = reader.watch.usage(4, reader.read())
     assert (usage.cpu_ns, usage.threads) == (16 * MS, 1)
-    assert reader.watch.find() == [], "nothing is found twice"
+    assert reader.watch.find() == [], "a path is returned only once"
 
 
-def test_a_process_that_ended_is_gone_but_counts_in_the_total(tmp_path: Path, write: Write) -> None:
+def test_an_ended_process_counts_only_in_the_total(tmp_path: Path, write: Write) -> None:
     write(7, t7=(10, 1))
     watch = ProcessWatch(lambda: [7], tmp_path)
     reader = Reader(watch)
@@ -89,7 +89,7 @@ def test_a_process_that_ended_is_gone_but_counts_in_the_total(tmp_path: Path, wr
     assert (total.cpu_ns, total.threads, total.memory_bytes) == (10 * MS, 0, None)
 
 
-def test_all_together_with_their_memory(tmp_path: Path, write: Write) -> None:
+def test_the_total_includes_memory(tmp_path: Path, write: Write) -> None:
     write(7, t7=(10, 1))
     write(8, t8=(20, 2))
     reader = Reader(ProcessWatch(lambda: [7, 8], tmp_path))
@@ -99,7 +99,7 @@ def test_all_together_with_their_memory(tmp_path: Path, write: Write) -> None:
     assert total.memory_bytes == 20 * PAGE_BYTES
 
 
-def test_a_source_of_processes_that_fails_ends_nothing(tmp_path: Path) -> None:
+def test_an_unreadable_list_of_processes_is_not_an_error(tmp_path: Path) -> None:
     def fail() -> list[int]:
         raise OSError("gone")
 
@@ -115,13 +115,13 @@ def test_shared_pages_count_once(tmp_path: Path, write: Write) -> None:
     assert proportional_bytes([99], tmp_path) is None
 
 
-def test_a_busy_thread_of_this_process_is_seen() -> None:
-    worked, leave = threading.Event(), threading.Event()
+def test_a_busy_thread_of_this_process_is_measured() -> None:
+    has_worked, may_exit = threading.Event(), threading.Event()
 
     def work() -> None:
         sum(range(3_000_000))
-        worked.set()
-        leave.wait(60)
+        has_worked.set()
+        may_exit.wait(60)
 
     reader = Reader(ProcessWatch(lambda: [os.getpid()]))
     reader.find()
@@ -129,8 +129,8 @@ def test_a_busy_thread_of_this_process_is_seen() -> None:
     thread = threading.Thread(target=work)
     thread.start()
     reader.find()
-    worked.wait(60)
+    has_worked.wait(60)
     (after,) = reader.watch.usage(2, reader.read())
-    leave.set()
+    may_exit.set()
     thread.join()
     assert after.cpu_ns - before.cpu_ns > 5 * MS

@@ -23,7 +23,7 @@ from .invented_cells import SCHEDULED, cell
     ("seconds", "text"),
     [(44.6, "45 s"), (99, "99 s"), (100, "2 min"), (3600, "1 h 0 min"), (12_000, "3 h 20 min")],
 )
-def test_a_duration_is_formatted_in_usual_units(seconds: float, text: str) -> None:
+def test_a_duration_is_formatted_in_readable_units(seconds: float, text: str) -> None:
     assert format_span(seconds) == text
 
 
@@ -36,8 +36,9 @@ def test_a_closed_standard_error_does_not_end_the_command(monkeypatch: pytest.Mo
     progress.planned(12, 130, 130)
     progress.cell_started(Cell("a", Level(rate_per_s=1000.0), 1, 7), 1, 12)
     progress.cell_ended(cell("a", p99_ns=3e6), 1, 12)
-    complain("and a remark")
+    complain("and a warning")
     sys.stderr.close()
+
     with pytest.raises(BrokenPipeError):
         unread.close()
 
@@ -51,6 +52,7 @@ def test_the_remaining_time_is_shown_before_and_after_each_trial(
     progress.estimated(119)
     progress.cell_ended(cell("a", p99_ns=3e6), 1, 12)
     lines = capsys.readouterr().err.splitlines()
+
     assert SCHEDULED > 1000
     assert lines[0] == "12 trials, about 2 min"
     assert lines[1].startswith("[ 1/12] a at 1,000/s, run 1 … p99 ") and lines[1].endswith(
@@ -71,10 +73,10 @@ def test_waits_are_announced_and_no_time_remains_after_the_last_trial(
     assert lines[1].endswith(", valid")
 
 
-# --- with a view
+# --- with a live view
 
 
-class Shown(LiveView):
+class RecordingView(LiveView):
     """A view that records its lines instead of drawing."""
 
     def __init__(self) -> None:
@@ -94,8 +96,8 @@ FIRST = Cell("a", Level(rate_per_s=1000.0), 1, 7)
 SECOND = Cell("b", Level(rate_per_s=1000.0), 1, 7)
 
 
-def test_a_view_shows_the_next_trial_and_keeps_a_line_per_result() -> None:
-    view = Shown()
+def test_a_view_shows_the_next_trial_and_prints_a_line_per_result() -> None:
+    view = RecordingView()
     progress = Progress(view)
     progress.planned(2, 30, 30)
     progress.outlook(Outlook(SECOND))
@@ -122,7 +124,7 @@ def test_a_view_shows_the_next_trial_and_keeps_a_line_per_result() -> None:
 
 
 def test_an_interrupted_trial_is_named_after_the_view_is_closed() -> None:
-    view = Shown()
+    view = RecordingView()
     progress = Progress(view)
     progress.cell_started(FIRST, 1, 2)
     progress.ended()

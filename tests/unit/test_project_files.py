@@ -1,4 +1,4 @@
-"""What the project's files for others say agrees with the code: version, addresses, and what a change must pass."""
+"""Project metadata agrees with the code: version, URLs and required checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def package() -> dict[str, Any]:
-    """The workspace's own facts."""
+    """The package table of the workspace."""
     facts: dict[str, Any] = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
     return facts
 
@@ -24,14 +24,14 @@ def test_citation_names_the_version_and_the_repository() -> None:
     assert " OR ".join(licences) == package()["license"]
 
 
-def test_addresses_are_those_of_the_repository() -> None:
+def test_urls_are_those_of_the_repository() -> None:
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
     assert urls["Repository"] == package()["repository"]
     assert all(url.startswith(package()["repository"]) for url in urls.values())
     assert package()["repository"] in (ROOT / "SECURITY.md").read_text()
 
 
-def test_the_workflow_runs_what_every_change_must_pass() -> None:
+def test_the_workflow_runs_the_required_checks() -> None:
     assert re.search(
         r"bash \.ci/run$", (ROOT / ".github/workflows/ci.yml").read_text(), re.MULTILINE
     )
@@ -44,6 +44,6 @@ def test_hooks_are_local() -> None:
     assert ".venv/bin/ruff" in hooks
 
 
-def test_the_changelog_heads_with_the_coming_version() -> None:
+def test_the_changelog_starts_with_the_next_version() -> None:
     titles = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert titles[0] in (package()["version"], f"Unreleased ({package()['version']})")

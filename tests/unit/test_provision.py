@@ -1,4 +1,4 @@
-"""What provisioning decides without building anything."""
+"""Provisioning: caching, failed builds and the environment of a server."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def make_server(folder: Path, lock: str | None = "# nothing\n") -> Server:
     if lock is not None:
         (folder / "locks").mkdir(exist_ok=True)
         (folder / "locks" / "plain.txt").write_text(lock)
+
     return Server(
         name="plain",
         summary="s",
@@ -54,14 +55,14 @@ def make_server(folder: Path, lock: str | None = "# nothing\n") -> Server:
 
 
 def make_environment(**changes: object) -> LockedEnvironment:
-    made = LockedEnvironment(
+    environment = LockedEnvironment(
         "plain", Path("/e/bin/python"), Path("/e/bin"), "1", "3.11.0", "0" * 64, False, 0.0, ()
     )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(environment, **changes)  # type: ignore[arg-type]
 
 
 def quiet(line: str) -> None:
-    """No progress wanted."""
+    """Ignore progress lines."""
 
 
 def test_the_cache_follows_the_usual_variables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,13 +80,14 @@ def test_an_environment_is_built_once_and_then_taken_from_the_cache(
     tmp_path: Path, interpreter: AppInterpreter, cache: Path
 ) -> None:
     server = make_server(tmp_path)
-    said: list[str] = []
+    log_lines: list[str] = []
     assert installed_servers([server], interpreter) == frozenset()
-    first = provision(server, interpreter, log=said.append)
-    second = provision(server, interpreter, log=said.append)
+
+    first = provision(server, interpreter, log=log_lines.append)
+    second = provision(server, interpreter, log=log_lines.append)
     assert (first.built, second.built) == (True, False)
     assert first.python == second.python
-    assert len(said) == 1
+    assert len(log_lines) == 1
     assert second.version == interpreter.version
     assert installed_servers([server], interpreter) == {"plain"}
     assert sorted(path.suffix for path in (cache / "environments").iterdir() if path.is_file()) == [
@@ -95,41 +97,45 @@ def test_an_environment_is_built_once_and_then_taken_from_the_cache(
     assert list((cache / "logs").glob("plain-*.log"))
 
 
-def test_what_a_build_leaves_among_temporary_files_goes_with_it(
+def test_temporary_files_of_a_build_are_removed(
     tmp_path: Path, interpreter: AppInterpreter, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = tmp_path / "usual"
-    usual.mkdir()
-    monkeypatch.setenv("TMPDIR", str(usual))
-    untidy = tmp_path / "uv"
-    untidy.write_text(
-        f'#!/bin/sh\necho "$TMPDIR" > {tmp_path}/said\n: > "$TMPDIR/left.lock"\nexec '
+    shared_tmp = tmp_path / "shared"
+    shared_tmp.mkdir()
+    monkeypatch.setenv("TMPDIR", str(shared_tmp))
+    fake_uv = tmp_path / "uv"
+    fake_uv.write_text(
+        f'#!/bin/sh\necho "$TMPDIR" > {tmp_path}/tmpdir\n: > "$TMPDIR/left.lock"\nexec '
         f'{module.uv_program()} "$@"\n'
     )
-    untidy.chmod(0o755)
-    monkeypatch.setattr(module, "uv_program", lambda: str(untidy))
+    fake_uv.chmod(0o755)
+    monkeypatch.setattr(module, "uv_program", lambda: str(fake_uv))
     provision(make_server(tmp_path), interpreter, log=quiet)
-    folder = Path((tmp_path / "said").read_text().strip())
-    assert folder.parent == cache / "environments"
-    assert not folder.exists()
-    assert list(usual.iterdir()) == []
+    build_tmp = Path((tmp_path / "tmpdir").read_text().strip())
+
+    assert build_tmp.parent == cache / "environments"
+    assert not build_tmp.exists()
+    assert list(shared_tmp.iterdir()) == []
 
 
-def test_the_log_of_a_build_is_legible(
+def test_control_characters_in_a_build_log_are_escaped(
     tmp_path: Path, interpreter: AppInterpreter, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loud = tmp_path / "uv"
-    loud.write_text(
+    fake_uv = tmp_path / "uv"
+    fake_uv.write_text(
         f"#!/bin/sh\nprintf '\\033]0;owned\\007 \\342\\200\\256\\n'\nexec {module.uv_program()} \"$@\"\n"
     )
-    loud.chmod(0o755)
-    monkeypatch.setattr(module, "uv_program", lambda: str(loud))
+    fake_uv.chmod(0o755)
+    monkeypatch.setattr(module, "uv_program", lambda: str(fake_uv))
     provision(make_server(tmp_path), interpreter, log=quiet)
     (log,) = (cache / "logs").iterdir()
+
     assert log.read_text().startswith("\\x1b]0;owned\\x07 \\u202e\n")
 
 
-def test_another_lock_is_another_environment(tmp_path: Path, interpreter: AppInterpreter) -> None:
+def test_a_different_lock_gets_a_different_environment(
+    tmp_path: Path, interpreter: AppInterpreter
+) -> None:
     first = provision(make_server(tmp_path), interpreter, log=quiet)
     second = provision(make_server(tmp_path, "# other\n"), interpreter, log=quiet)
     assert first.python != second.python
@@ -151,17 +157,19 @@ def test_a_failed_build_leaves_only_its_log(
     broken = replace(
         make_server(tmp_path, "x" * 10), requirements=("plain==1",)
     )  # no hash: refused at once
+
     with pytest.raises(
         ProvisionError, match=r"plain could not be installed.*see the full log: "
     ) as caught:
         provision(broken, interpreter, log=quiet)
+
     assert caught.value.log_tail
     assert caught.value.step == "provision"
     assert [path for path in (cache / "environments").iterdir() if path.is_dir()] == []
     assert isinstance(provision_all([broken], interpreter, log=quiet)["plain"], ProvisionError)
 
 
-def test_a_server_without_a_lock_says_so(tmp_path: Path, interpreter: AppInterpreter) -> None:
+def test_a_server_without_a_lock_is_refused(tmp_path: Path, interpreter: AppInterpreter) -> None:
     server = replace(make_server(tmp_path, lock=None), source=DEFAULT_FOLDER / "plain.py")
     with pytest.raises(ProvisionError, match="has no lock"):
         provision(server, interpreter, log=quiet)
@@ -175,7 +183,7 @@ def test_an_interpreter_out_of_range_is_refused(
         provision(server, interpreter, log=quiet)
 
 
-def test_a_cache_that_cannot_be_written_is_told(
+def test_an_unwritable_cache_is_reported(
     tmp_path: Path, interpreter: AppInterpreter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -215,7 +223,7 @@ def test_a_failed_build_names_the_missing_system_package(
     assert text in error.log_tail
 
 
-def test_the_launch_sees_the_app_and_none_of_the_callers_python_settings() -> None:
+def test_a_server_sees_the_app_but_not_the_callers_python_variables() -> None:
     inherited = {
         "PYTHONPATH": "/x",
         "VIRTUAL_ENV": "/z",
@@ -226,6 +234,7 @@ def test_the_launch_sees_the_app_and_none_of_the_callers_python_settings() -> No
     layered = make_environment(
         layered_site_packages=(Path("/a"), Path("/b")), ignored_variables=("SERVE_*",)
     )
+
     assert layered.environ(Path("/app"), inherited) == {
         "HOME": "/h",
         "PATH": "/bin",

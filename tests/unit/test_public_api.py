@@ -61,7 +61,7 @@ PUBLIC = {
 }
 
 
-def test_the_public_names() -> None:
+def test_the_public_names_are_unchanged() -> None:
     """A new name is a commitment; removing one breaks users."""
     assert set(wsgiload.__all__) == PUBLIC
     assert sorted(wsgiload.__all__) == list(wsgiload.__all__)
@@ -78,14 +78,14 @@ def test_each_public_name_is_documented(name: str) -> None:
     [wsgiload.Report, wsgiload.Handle, wsgiload.SweepResult, wsgiload.SweepEvents],
 )
 def test_each_public_method_is_documented(owner: type) -> None:
-    silent = [
+    undocumented = [
         name
         for name, member in vars(owner).items()
         if not name.startswith("_")
         and (inspect.isfunction(member) or isinstance(member, property))
         and not inspect.getdoc(member)
     ]
-    assert silent == []
+    assert undocumented == []
 
 
 @pytest.mark.parametrize(
@@ -111,27 +111,28 @@ def test_each_error_has_a_base_class_and_an_exit_code(
 
 
 def test_the_stub_agrees_with_the_compiled_module() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "mypy.stubtest", "wsgiload._loadgen"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_a_sweep_takes_the_options_for_samples_and_interventions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[Experiment] = []
+    experiments: list[Experiment] = []
     monkeypatch.setattr(
         sys.modules["wsgiload.api"],
         "run_sweep",
-        lambda experiment, events: asked.append(experiment),
+        lambda experiment, events: experiments.append(experiment),
     )
     wsgiload.sweep(rates=[100])
     wsgiload.sweep(rates=[100], options=SweepOptions(intervene="cpu", sample_interval=0.01))
-    assert [(one.intervene, one.sample_interval_ns) for one in asked] == [
+
+    assert [(one.intervene, one.sample_interval_ns) for one in experiments] == [
         (None, 100_000_000),
         ("cpu", 10_000_000),
     ]
@@ -140,34 +141,35 @@ def test_a_sweep_takes_the_options_for_samples_and_interventions(
 
 
 def test_a_sweep_with_an_objective_stores_it_and_compares(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Experiment] = []
+    experiments: list[Experiment] = []
     monkeypatch.setattr(
         sys.modules["wsgiload.api"],
         "run_sweep",
-        lambda experiment, events: asked.append(experiment),
+        lambda experiment, events: experiments.append(experiment),
     )
     wsgiload.sweep(rates=[100], servers=["waitress"])
     for options in (SweepOptions(slo=["p99<50ms"]), SweepOptions(slo=["p99<50ms"], runs=2)):
         wsgiload.sweep(rates=[100], servers=["waitress"], options=options)
     objective = ("p99<50ms", "error_rate<=0.1%")
-    assert [(one.slo, one.runs) for one in asked] == [((), 1), (objective, 6), (objective, 2)]
+
+    assert [(one.slo, one.runs) for one in experiments] == [((), 1), (objective, 6), (objective, 2)]
     with pytest.raises(wsgiload.UsageError, match="it must get worse as the load increases"):
         wsgiload.sweep(rates=[100], options=SweepOptions(slo=["goodput>=100"]))
     with pytest.raises(wsgiload.UsageError, match="a closed loop has none"):
         wsgiload.sweep(connections=[10], options=SweepOptions(slo=["p99<50ms"]))
 
 
-def test_the_package_contains_types() -> None:
+def test_the_package_ships_its_types() -> None:
     package = importlib.resources.files("wsgiload")
     assert package.joinpath("py.typed").is_file()
     assert package.joinpath("_loadgen.pyi").is_file()
 
 
-def test_the_clock_is_that_of_the_reports() -> None:
+def test_the_clock_of_reports_is_pythons_monotonic_clock() -> None:
     import time
 
-    before, ours, after = time.monotonic_ns(), _loadgen.monotonic_ns(), time.monotonic_ns()
-    assert before <= ours <= after
+    before, reported, after = time.monotonic_ns(), _loadgen.monotonic_ns(), time.monotonic_ns()
+    assert before <= reported <= after
 
 
 def test_importing_has_no_side_effects() -> None:
@@ -179,15 +181,16 @@ def test_importing_has_no_side_effects() -> None:
         "assert before == after; print(len(os.listdir('/proc/self/task')), "
         "threading.active_count())"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", text],
         capture_output=True,
         text=True,
         check=True,
         env=dict(os.environ),
     )
-    assert done.stdout.split() == ["1", "1"]
-    assert done.stderr == ""
+
+    assert process.stdout.split() == ["1", "1"]
+    assert process.stderr == ""
 
 
 def test_an_invalid_argument_is_a_usage_error_before_any_thread_starts() -> None:
@@ -197,26 +200,26 @@ def test_an_invalid_argument_is_a_usage_error_before_any_thread_starts() -> None
     with pytest.raises(wsgiload.UsageError, match="-3 is not a duration in seconds"):
         wsgiload.start("http://127.0.0.1:9/", rate=1, duration=-3)
 
-    def sending(**wrong: Any) -> dict[str, Any]:
+    def with_options(**wrong: Any) -> dict[str, Any]:
         return {"options": LoadOptions(**wrong)}
 
-    def requesting(**wrong: Any) -> dict[str, Any]:
+    def with_request(**wrong: Any) -> dict[str, Any]:
         return {"request": RequestOptions(**wrong)}
 
     wrong: list[tuple[dict[str, Any], str]] = [
-        (requesting(method="A B"), "'A B' is not a request method"),
-        (sending(seed=-1), "the seed must be an integer from 0 to 2\\^64 - 1, not -1"),
-        (requesting(headers="X: y"), "headers must not be a string: 'X: y'"),
-        (requesting(headers=["ab"]), r"'ab' is not a \(name, value\) pair"),
-        (requesting(headers=[("X",)]), r"\('X',\) is not a \(name, value\) pair"),
-        (requesting(body="text"), "the body must be bytes, not 'text'"),
-        (requesting(path="/x"), "the URL already has a path; omit path"),
+        (with_request(method="A B"), "'A B' is not a request method"),
+        (with_options(seed=-1), "the seed must be an integer from 0 to 2\\^64 - 1, not -1"),
+        (with_request(headers="X: y"), "headers must not be a string: 'X: y'"),
+        (with_request(headers=["ab"]), r"'ab' is not a \(name, value\) pair"),
+        (with_request(headers=[("X",)]), r"\('X',\) is not a \(name, value\) pair"),
+        (with_request(body="text"), "the body must be bytes, not 'text'"),
+        (with_request(path="/x"), "the URL already has a path; omit path"),
         ({"duration": "1s"}, "'1s' is not a duration in seconds"),
-        (sending(warmup="1s"), "'1s' is not a duration in seconds"),
-        (sending(threads=0), "plan: threads must"),
-        (sending(precision="p99:5%"), "precision needs max_duration"),
+        (with_options(warmup="1s"), "'1s' is not a duration in seconds"),
+        (with_options(threads=0), "plan: threads must"),
+        (with_options(precision="p99:5%"), "precision needs max_duration"),
         (
-            sending(max_connections=1.5),
+            with_options(max_connections=1.5),
             "load.open.max_connections: invalid type: floating point `1.5`",
         ),
         ({"schedule": Ramp(1, 2)}, "rate and schedule are mutually exclusive"),
@@ -287,15 +290,16 @@ def test_fields_are_named_like_flags(kind: type, command: str) -> None:
         for flag in param.opts
     }
     fields = {field.name for field in dataclasses.fields(kind)}
+
     assert {named.get(field, field) for field in fields} - flags == set()
 
 
-def test_the_objects_of_a_sweep_reach_its_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
-    planned: list[Experiment] = []
+def test_the_options_of_a_sweep_reach_its_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiments: list[Experiment] = []
     monkeypatch.setattr(
         sys.modules["wsgiload.api"],
         "run_sweep",
-        lambda experiment, events: planned.append(experiment),
+        lambda experiment, events: experiments.append(experiment),
     )
     wsgiload.sweep(
         connections=[5],
@@ -308,8 +312,9 @@ def test_the_objects_of_a_sweep_reach_its_experiment(monkeypatch: pytest.MonkeyP
         options=SweepOptions(name="mine", runs=2, settle=1, reruns=0),
         out="elsewhere",
     )
-    (experiment,) = planned
+    (experiment,) = experiments
     load, request = experiment.load, experiment.request
+
     assert (load.duration_ns, load.warmup_ns, load.cooldown_ns) == (3 * S, S // 2, S)
     assert (load.think_time_ns, load.keepalive, load.max_connections) == (S // 10, "off", 7)
     assert (request.path, request.headers, request.statuses) == ("/x", (("A", "b"),), (204,))
