@@ -1,4 +1,4 @@
-"""Which cells of a plan a race still measures, within its budget, and what it says of that."""
+"""The cells that a race still measures within its budget, and its messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ P99_MS = {"fast": 10.0, "near": 10.5, "slow": 40.0}
 
 
 class _Clock:
-    """A clock that only moves when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -52,21 +52,21 @@ def _next(server: str, run: int) -> Cell:
     return Cell(server, Level(rate_per_s=1000.0), run, seed=1)
 
 
-def test_every_server_is_measured_while_nothing_is_known() -> None:
+def test_every_server_is_measured_again_after_one_round() -> None:
     race = _race(_cells(1))
     assert all(race.wants(_next(name, 2), _cells(1)) for name in P99_MS)
 
 
-def test_a_server_that_is_clearly_slower_is_not_measured_again_and_that_is_said_once() -> None:
+def test_a_clearly_slower_server_drops_out_and_is_reported_once() -> None:
     cells = _cells(2)
     race = _race(cells)
     assert not race.wants(_next("slow", 3), cells)
-    (news,) = [text for text in race.new_drops(_next("slow", 3), cells) if "slow" in text]
-    assert news.startswith("1000: slow dropped out after 2 rounds: ")
+    (message,) = [text for text in race.new_drops(_next("slow", 3), cells) if "slow" in text]
+    assert message.startswith("1000: slow dropped out after 2 rounds: ")
     assert race.new_drops(_next("slow", 3), cells) == []
 
 
-def test_who_leads_is_said_once_a_round_is_complete() -> None:
+def test_the_leader_is_reported_after_a_complete_round() -> None:
     cells = _cells(2)
     race = _race(cells)
     assert race.standing(_next("fast", 1), cells) is None
@@ -75,7 +75,7 @@ def test_who_leads_is_said_once_a_round_is_complete() -> None:
     )
 
 
-def test_a_round_under_way_decides_nothing_until_it_is_complete() -> None:
+def test_an_incomplete_round_decides_nothing() -> None:
     cells = _cells(2)
     race = _race(cells)
     assert race.wants(_next("slow", 2), cells)
@@ -88,7 +88,7 @@ def test_a_level_that_is_tied_is_not_measured_again() -> None:
     assert not race.wants(_next("fast", 9), cells)
 
 
-def test_no_trial_begins_that_might_not_end_within_the_budget() -> None:
+def test_no_trial_starts_that_may_exceed_the_budget() -> None:
     clock = _Clock()
     race = _race([], clock)
     assert race.fits(_next("fast", 1))
@@ -97,7 +97,7 @@ def test_no_trial_begins_that_might_not_end_within_the_budget() -> None:
     assert not race.fits(_next("fast", 1))
 
 
-def test_a_trial_that_took_longer_than_planned_is_expected_again() -> None:
+def test_trials_are_expected_to_take_as_long_as_the_slowest() -> None:
     clock = _Clock()
     race = _race([], clock)
     race.slowest_s = {False: 60.0}
@@ -105,7 +105,7 @@ def test_a_trial_that_took_longer_than_planned_is_expected_again() -> None:
     assert not race.fits(_next("fast", 1))
 
 
-def test_what_was_spent_before_an_interrupt_is_not_spent_again() -> None:
+def test_time_before_an_interruption_counts_against_the_budget() -> None:
     race = _race([])
     race.spent_s = 865.0
     assert not race.fits(_next("fast", 1))
@@ -134,7 +134,7 @@ def _met_at(rate: float, runs: int, p99_ms: float = 10.0) -> list[CellResult]:
     ]
 
 
-def test_a_lower_rate_is_measured_only_where_nobody_meets_the_objective_above() -> None:
+def test_a_lower_rate_is_measured_only_if_no_server_meets_the_objective_above() -> None:
     met, missed = _met_at(2000, 5), _met_at(2000, 1, p99_ms=400.0)
     assert not _objective_race(met).wants(_at(1000, "fast", 1), met)
     assert not _objective_race(met).wants(_at(2000, "fast", 6), met)
@@ -142,7 +142,7 @@ def test_a_lower_rate_is_measured_only_where_nobody_meets_the_objective_above() 
     assert not _objective_race(missed).wants(_at(2000, "fast", 2), missed)
 
 
-def test_short_trials_and_long_ones_are_expected_to_take_their_own_time() -> None:
+def test_short_and_long_trials_are_timed_separately() -> None:
     race = _objective_race([])
     race.took(_at(2000, "fast", 1), 8.0)
     race.clock_s.now_s += 867  # type: ignore[attr-defined]
@@ -151,7 +151,7 @@ def test_short_trials_and_long_ones_are_expected_to_take_their_own_time() -> Non
     assert not race.fits(_at(1000, "fast", 2))
 
 
-def test_who_did_not_qualify_is_said_in_one_line() -> None:
+def test_servers_that_did_not_qualify_are_reported_in_one_line() -> None:
     cells = [
         *(cell(name, 1, 10 * MS, rate=2000.0) for name in ("fast", "near")),
         cell("slow", 1, 400 * MS, rate=2000.0),

@@ -1,4 +1,4 @@
-"""Races as summary.json has them, and the answer that follows."""
+"""Races in summary.json, and the answers that follow from them."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def _only(summary: Summary) -> Race:
 def _raced(
     rounds: Mapping[str, int], p99s_ms: Mapping[str, float], **more: Any
 ) -> list[CellResult]:
-    """Each server in its first rounds only."""
-    whole = experiment(1, {name: p99 * MS for name, p99 in p99s_ms.items()}, 8, **more)
-    return [one for one in whole if one.run <= rounds[one.id.rpartition("@")[0]]]
+    """The cells of a race in which each server was measured in its first rounds only."""
+    cells = experiment(1, {name: p99 * MS for name, p99 in p99s_ms.items()}, 8, **more)
+    return [one for one in cells if one.run <= rounds[one.id.rpartition("@")[0]]]
 
 
 WON = _raced({"slow": 2, "near": 8, "fast": 8}, {"slow": 60, "near": 14, "fast": 10})
@@ -64,7 +64,7 @@ TIED = _raced(dict.fromkeys(("near", "fast"), 6), {"near": 10, "fast": 10}, run_
 OPEN = _raced({"slow": 2, "near": 3, "fast": 3}, {"slow": 60, "near": 11.5, "fast": 10})
 
 
-def test_a_winner_is_the_answer_and_who_dropped_out_is_said() -> None:
+def test_the_answer_names_the_winner_and_the_dropouts() -> None:
     summary = _summary(WON)
     race = _only(summary)
     assert (race.outcome, race.contenders) == ("winner", ("fast", "near"))
@@ -82,7 +82,7 @@ def test_a_winner_is_the_answer_and_who_dropped_out_is_said() -> None:
     assert answer.sentence in markdown(msgspec.structs.replace(summary, answer=answer))
 
 
-def test_the_table_has_the_contenders_first_and_who_dropped_out_last() -> None:
+def test_the_table_lists_contenders_before_dropouts() -> None:
     ranking = answer_of(_summary(WON)).ranking
     _, rows = table_of(ranking[0], ranking)
     assert [row[:2] for row in rows] == [["1", "fast"], ["2", "near"], ["3", "slow"]]
@@ -91,12 +91,14 @@ def test_the_table_has_the_contenders_first_and_who_dropped_out_last() -> None:
     assert [row[:2] for row in rows] == [["1=", "fast"], ["1=", "near"], ["3", "slow"]]
 
 
-def test_ties_are_named_with_the_margin_that_the_data_support() -> None:
+def test_ties_are_reported_with_their_margin() -> None:
     race = _only(_summary(TIED))
     assert race.outcome == "ties"
     assert race.margin is not None
+
     answer = answer_of(_summary(TIED))
     assert answer.status == "tie"
+
     leader, other = race.contenders
     assert answer.sentence.startswith(
         f"{leader} and {other} are tied within {100 * race.margin:.0f} % for the lowest p99 at "
@@ -104,22 +106,24 @@ def test_ties_are_named_with_the_margin_that_the_data_support() -> None:
     )
 
 
-def test_what_is_tied_in_p99_may_differ_in_its_median() -> None:
+def test_servers_tied_in_p99_may_differ_in_p50() -> None:
     summary = _summary(with_p50(TIED, {"near": 2 * MS, "fast": 4 * MS}))
     assert _only(summary).outcome == "ties"
+
     [comparison] = summary.comparisons or ()
     assert comparison.conclusion != "different"
     assert [(one.figure, one.conclusion) for one in comparison.others] == [
         ("p50", "different"),
         ("goodput", "same"),
     ]
+
     leader = _only(summary).contenders[0]
     better = "near's p50 is 0." in answer_of(summary).sentence
     assert better == (leader == "fast")
 
 
-def test_equal_medians_hardly_ever_differ_at_whichever_round_a_race_stops() -> None:
-    """Eight equal servers, of which p99 decides who is measured."""
+def test_equal_medians_rarely_differ_whenever_a_race_stops() -> None:
+    """Eight equal servers; p99 decides which of them are measured."""
     names, wrong = tuple("abcdefgh"), 0
     for seed in range(40):
         cells = experiment(seed, dict.fromkeys(names, 10 * MS), 11, run_effect=0.14)
@@ -133,14 +137,15 @@ def test_equal_medians_hardly_ever_differ_at_whichever_round_a_race_stops() -> N
             for one in cells
         ]
         for rounds in (4, 7, 11):
-            seen = _summary([one for one in both if one.run <= rounds]).comparisons or ()
-            found = [other.conclusion for one in seen for other in one.others]
-            wrong += "different" in found
+            comparisons = _summary([one for one in both if one.run <= rounds]).comparisons or ()
+            conclusions = [other.conclusion for one in comparisons for other in one.others]
+            wrong += "different" in conclusions
+
     assert wrong <= 3 * 40 * 0.05
 
 
 def _qualified(rounds: Mapping[str, int], p99s_ms: Mapping[str, float]) -> Summary:
-    """Round 1 was of short trials, which choose three."""
+    """The summary of a race whose first round was of short trials that selected three servers."""
     cells = _raced(rounds, p99s_ms)
     facts = {
         "runs": 8,
@@ -150,10 +155,11 @@ def _qualified(rounds: Mapping[str, int], p99s_ms: Mapping[str, float]) -> Summa
         "servers": tuple(p99s_ms),
         "rates": (1000.0,),
     }
+
     return analyse(filled_summary(facts, cells))
 
 
-def test_who_did_not_qualify_is_counted_and_no_figure_rests_on_short_trials() -> None:
+def test_dropouts_of_qualifying_are_counted_and_short_trials_are_excluded() -> None:
     p99s_ms = {"far": 90.0, "slow": 60.0, "mid": 18.0, "near": 14.0, "fast": 10.0}
     summary = _qualified({"far": 1, "slow": 1, "mid": 4, "near": 8, "fast": 8}, p99s_ms)
     race = _only(summary)
@@ -180,7 +186,7 @@ def test_who_did_not_qualify_is_counted_and_no_figure_rests_on_short_trials() ->
     assert [entry.label for entry in answer.ranking[0].entries] == ["fast", "near", "mid"]
 
 
-def test_a_budget_that_ends_with_the_short_trials_shows_what_they_saw() -> None:
+def test_a_race_that_ends_after_qualifying_shows_its_short_trials() -> None:
     summary = _qualified({"mid": 1, "near": 1, "fast": 1}, {"mid": 18.0, "near": 14.0, "fast": 10})
     assert _only(summary).outcome == "undecided"
     answer = answer_of(summary)
@@ -190,13 +196,15 @@ def test_a_budget_that_ends_with_the_short_trials_shows_what_they_saw() -> None:
     assert "use --budget" in answer.needs
 
 
-def test_what_is_open_names_the_rounds_and_the_budget_that_would_decide_it() -> None:
+def test_an_undecided_race_names_the_budget_that_would_decide_it() -> None:
     race = _only(_summary(OPEN))
     assert (race.outcome, set(race.contenders)) == ("undecided", {"fast", "near"})
+
     answer = answer_of(_summary(OPEN))
     assert answer.status == "undecided"
     assert "but near is not significantly worse." in answer.sentence
     assert answer.needs is not None
+
     minutes = int(re.fullmatch(r"run .* \(--budget (\d+)m\)", answer.needs)[1])  # type: ignore[index]
     assert minutes * 60 > BUDGET_S
     assert answer.command_line is None  # the invented cells have no settings
@@ -213,11 +221,11 @@ def test_servers_that_all_failed_have_no_winner() -> None:
     assert answer.sentence.startswith("Every server failed at this load level")
 
 
-def _of_pair(found: Sequence[Comparison] | None, *names: str) -> Comparison:
-    return next(one for one in found or () if {one.first, one.second} == set(names))
+def _of_pair(comparisons: Sequence[Comparison] | None, *names: str) -> Comparison:
+    return next(one for one in comparisons or () if {one.first, one.second} == set(names))
 
 
-def test_comparisons_of_a_race_allow_for_looking_after_every_round() -> None:
+def test_comparisons_of_a_race_are_corrected_for_interim_analyses() -> None:
     raced = _of_pair(_summary(TIED).comparisons, "near", "fast")
     fixed = _of_pair(compare_servers(TIED), "near", "fast")
     assert raced.factor == pytest.approx(fixed.factor)
@@ -227,18 +235,18 @@ def test_comparisons_of_a_race_allow_for_looking_after_every_round() -> None:
     assert raced.interval_95[0] < fixed.interval_95[0] < fixed.interval_95[1] < raced.interval_95[1]
 
 
-def test_only_the_rounds_of_the_final_compare_the_finalists() -> None:
-    found = _summary(WON).comparisons
-    final = _of_pair(found, "fast", "near")
+def test_finalists_are_compared_in_the_rounds_of_the_final_only() -> None:
+    comparisons = _summary(WON).comparisons
+    final = _of_pair(comparisons, "fast", "near")
     assert (final.conclusion, final.rounds) == ("different", 6)
-    dropped = _of_pair(found, "fast", "slow")
+    dropped = _of_pair(comparisons, "fast", "slow")
     assert (dropped.conclusion, dropped.reason) == (
         "no inference",
         "too few runs (2)",
     )
 
 
-def test_a_closed_loop_is_raced_by_goodput() -> None:
+def test_a_race_of_closed_loops_is_decided_by_goodput() -> None:
     cells = [
         cell(
             name, number, rate=None, connections=10, rate_result=rates(per_s * (1 + 0.01 * number))
@@ -247,7 +255,9 @@ def test_a_closed_loop_is_raced_by_goodput() -> None:
         for name, per_s in (("less", 500.0), ("more", 1000.0 + number))
     ]
     summary = _summary(cells)
+
     assert (_only(summary).outcome, _only(summary).contenders[0]) == ("winner", "more")
+
     comparison = _of_pair(summary.comparisons, "less", "more")
     assert comparison.figure == "goodput"
     assert comparison.factor == pytest.approx(0.5, rel=0.02)
@@ -259,7 +269,7 @@ def test_without_a_budget_there_is_no_race() -> None:
 
 
 @pytest.mark.parametrize("words", [["--runs", "3"], ["--compare"], ["--intervene", "cpu"]])
-def test_a_budget_decides_the_number_of_runs(
+def test_a_budget_excludes_options_that_set_the_runs(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["sweep", "--rates", "100", "--budget", "5m", *words, "--dry-run"]) == 2
@@ -268,15 +278,18 @@ def test_a_budget_decides_the_number_of_runs(
 
 def _dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert run(["sweep", "--rates", "200", *words, "--dry-run"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    plan: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return plan
 
 
-def test_a_budget_says_how_many_rounds_it_pays_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_names_the_rounds_that_the_budget_allows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     two = "--servers", "gunicorn-sync,waitress"
-    # A trial takes 20 s: 13 s of load, 5 s until the host is quiet, 2 s around it.
+    # A trial takes 20 s: 13 s of load, 5 s of settling and 2 s of overhead.
     plan = _dry_run(capsys, *two, "--budget", "8m")
     assert (plan["runs"], plan["conclusions"]) == (12, [])
+
     short = _dry_run(capsys, *two, "--budget", "90s")
     assert short["runs"] == 2
     assert short["conclusions"] == [
@@ -286,7 +299,9 @@ def test_a_budget_says_how_many_rounds_it_pays_for(capsys: pytest.CaptureFixture
     assert _dry_run(capsys, *two, "--budget", "3m")["conclusions"] == []
 
 
-def test_a_budget_says_who_has_to_qualify(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_names_the_configurations_that_must_qualify(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     grid = ("--servers", "gunicorn-gthread", "--grid", "workers=1,2,4", "threads=1,2,4,8")
     plan = _dry_run(capsys, *grid, "--budget", "15m")
     # 12 and 6 short trials of 6.5 s, then 25 s per trial on a host that is never quiet.
@@ -303,7 +318,7 @@ def test_a_budget_says_who_has_to_qualify(capsys: pytest.CaptureFixture[str]) ->
     assert "at least 4 rounds are needed. Use --budget 4m." in none["conclusions"][-1]
 
 
-def test_rates_come_one_after_the_other_where_an_objective_is_asked_for(
+def test_a_race_with_an_objective_measures_the_highest_rate_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ("--servers", "gunicorn-sync,waitress", "--rate", "100,300", "--budget", "10m")
@@ -321,31 +336,31 @@ def _many(budget_s: float) -> Experiment:
     return experiment_of(spec)
 
 
-def test_rates_are_found_within_the_budget_and_the_race_gets_what_is_left(
+def test_finding_rates_uses_part_of_the_budget_of_the_race(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    looked: list[tuple[Experiment, int]] = []
+    searches: list[tuple[Experiment, int]] = []
 
     def find(experiment: Experiment, _log: object, look_ns: int) -> tuple[Level, ...]:
-        looked.append((experiment, look_ns))
+        searches.append((experiment, look_ns))
         return (Level(rate_per_s=200.0), Level(rate_per_s=400.0))
 
     monkeypatch.setattr(_initial_rates, "find_levels", find)
     planned = _many(300.0)
-    found = _initial_rates.with_initial_rates(planned, print)
-    assert found.budget_ns == planned.budget_ns
-    assert [level.rate_per_s for level in found.levels] == [200.0, 400.0]
-    assert found.runs < planned.runs
+    race = _initial_rates.with_initial_rates(planned, print)
+    assert race.budget_ns == planned.budget_ns
+    assert [level.rate_per_s for level in race.levels] == [200.0, 400.0]
+    assert race.runs < planned.runs
 
-    [(look, look_ns)] = looked
-    assert (look.qualifying, look.budget_ns, look_ns) == (None, None, 2_000_000_000)
-    assert look.load.load_ns < planned.load.load_ns
+    [(search, look_ns)] = searches
+    assert (search.qualifying, search.budget_ns, look_ns) == (None, None, 2_000_000_000)
+    assert search.load.load_ns < planned.load.load_ns
 
 
-def test_a_budget_that_finding_rates_would_use_up_is_refused() -> None:
+def test_a_budget_too_short_to_find_rates_is_refused() -> None:
     with pytest.raises(
         UsageError, match=r"too short to find rates for 12 configurations"
-    ) as refused:
+    ) as raised:
         _initial_rates.require_possible_rates(_many(60.0))
-    assert "use --rates, or --budget 2m" in refused.value.args
+    assert "use --rates, or --budget 2m" in raised.value.args
     _initial_rates.require_possible_rates(_many(120.0))

@@ -1,4 +1,4 @@
-"""Rates that nobody named are shares of what the quickest setting gets through."""
+"""Default rates are fractions of the goodput of the fastest configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .test_summary import EXPERIMENT
 
 
 class Trials:
-    """Servers that get so much through, or fail by somebody's fault."""
+    """Trials of servers with these goodputs; a string is the blame for a failure."""
 
     def __init__(self, goodputs_per_s: Mapping[str, float | str]) -> None:
         self.goodputs_per_s = goodputs_per_s
@@ -42,6 +42,7 @@ class Trials:
                 failure=CellFailure(step="load", message=message, log_tail=""),
                 verdict=verdict("invalid", goodput_per_s),
             )
+
         return filled_cell(
             server=plan.server,
             rate_result=rates_of(goodput_per_s),
@@ -56,25 +57,25 @@ class Trials:
         self.written.append(status)
 
 
-def found(
+def find_rates(
     monkeypatch: pytest.MonkeyPatch, goodputs_per_s: Mapping[str, float | str]
 ) -> tuple[list[float], list[str]]:
-    trials, said = Trials(goodputs_per_s), list[str]()
+    trials, log_lines = Trials(goodputs_per_s), list[str]()
 
     @contextmanager
     def server_trials(*_: object) -> Iterator[tuple[Trials, dict[str, int]]]:
         yield trials, dict.fromkeys(goodputs_per_s, 8)
 
     monkeypatch.setattr(rates, "server_trials", server_trials)
-    levels = rates.find_levels(EXPERIMENT, said.append)
+    levels = rates.find_levels(EXPERIMENT, log_lines.append)
     assert trials.written == ["complete", "complete"]
-    return [level.rate_per_s or 0.0 for level in levels], said
+    return [level.rate_per_s or 0.0 for level in levels], log_lines
 
 
-def test_the_quickest_setting_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    levels, said = found(monkeypatch, {"slow": 100.0, "quick": 487.0, "broken": "server"})
+def test_rates_are_fractions_of_the_highest_goodput(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels, log_lines = find_rates(monkeypatch, {"slow": 100.0, "quick": 487.0, "broken": "server"})
     assert levels == [150.0, 240.0, 340.0, 410.0, 460.0]
-    (line,) = said
+    (line,) = log_lines
     assert line.startswith(
         "rates: 150/s, 240/s, 340/s, 410/s, 460/s; the fastest configuration reached 487/s"
     )
@@ -85,22 +86,22 @@ def test_the_quickest_setting_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"broken": "server"}, ServerError, "failed by server"),
         ({"wrong": 0.0}, ServerError, "no configuration gave a correct response"),
-        ({"spoiled": "client"}, LoadError, "failed by client"),
+        ({"disturbed": "client"}, LoadError, "failed by client"),
         ({"unlimited": "host"}, LoadError, "failed by host"),
-        ({"spoiled": "client", "broken": "server"}, ServerError, "failed by server"),
+        ({"disturbed": "client", "broken": "server"}, ServerError, "failed by server"),
         (
-            {"spoiled": "client", "wrong": 0.0},
+            {"disturbed": "client", "wrong": 0.0},
             ServerError,
             "no configuration gave a correct response",
         ),
     ],
 )
-def test_without_a_response_there_is_no_rate_and_the_error_is_that_of_who_failed(
+def test_without_a_correct_response_finding_rates_raises_the_error_of_the_trials(
     monkeypatch: pytest.MonkeyPatch,
     goodputs_per_s: Mapping[str, float | str],
     kind: type[WsgiloadError],
     message: str,
 ) -> None:
     with pytest.raises(kind, match=message) as caught:
-        found(monkeypatch, goodputs_per_s)
+        find_rates(monkeypatch, goodputs_per_s)
     assert caught.value.exit_code == (97 if kind is ServerError else 98)

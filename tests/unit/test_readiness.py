@@ -1,5 +1,4 @@
-"""A server that responded once and then takes no connection has failed, and whatever is known of its
-end is said."""
+"""Errors for a server that accepts no connections after its first response."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ TIMEOUT_NS = NS_PER_S // 5
 
 @dataclass
 class Group:
-    """A group in which the kernel killed so many processes."""
+    """A group in which the kernel OOM-killed this many processes."""
 
     kills: int | None
 
@@ -36,26 +35,26 @@ class Group:
 
 
 def server(folder: Path, *, kills: int | None = None, code: int | None = None) -> ServerProcess:
-    """A server that wrote one line, and has ended with a code."""
-    found: ServerVariant = FOUND["wsgiref"]
+    """A server that logged one line; with ``code``, it has exited."""
+    variant: ServerVariant = FOUND["wsgiref"]
     group: Any = Group(kills)
     log_path = folder / "server.log"
     log_path.write_text("the licence has expired\n")
-    started = ServerProcess(found, group, log_path)
+    started = ServerProcess(variant, group, log_path)
     ended: Any = SimpleNamespace(poll=lambda: code)
     started._process = ended
     return started
 
 
-def failure(one: ServerProcess, port: int) -> ServerError:
+def failure(process: ServerProcess, port: int) -> ServerError:
     with pytest.raises(ServerError) as caught:
-        keeps_connections(one, port, Request(), TIMEOUT_NS)
+        keeps_connections(process, port, Request(), TIMEOUT_NS)
     return caught.value
 
 
 @pytest.fixture
 def full_port() -> Iterator[int]:
-    """Somebody listens there, and its queue is full."""
+    """The port of a socket whose accept queue is full."""
     with socket.create_server((HOST, 0), backlog=0) as listening:
         port = listening.getsockname()[1]
         waiting = [socket.socket() for _ in range(4)]
@@ -68,7 +67,7 @@ def full_port() -> Iterator[int]:
 
 
 @pytest.mark.parametrize(
-    ("fate", "cause"),
+    ("end", "cause"),
     [
         ({"code": 3}, "wsgiref exited with code 3: the licence has expired"),
         ({"code": -9}, "wsgiref was killed by SIGKILL: the licence has expired"),
@@ -81,22 +80,22 @@ def full_port() -> Iterator[int]:
     ],
     ids=["exited", "killed", "out of memory", "closed its port"],
 )
-def test_a_server_that_ended_after_its_first_response_says_how(
-    tmp_path: Path, fate: dict[str, int], cause: str
+def test_the_error_says_how_a_server_ended_after_its_first_response(
+    tmp_path: Path, end: dict[str, int], cause: str
 ) -> None:
-    found = failure(server(tmp_path, **fate), free_port())
-    assert cause in found.cause
-    assert found.fix is not None
-    assert found.log_tail == "the licence has expired"
-    assert found.exit_code == 97
+    error = failure(server(tmp_path, **end), free_port())
+    assert cause in error.cause
+    assert error.fix is not None
+    assert error.log_tail == "the licence has expired"
+    assert error.exit_code == 97
 
 
-def test_a_server_that_accepts_nothing_any_more_has_failed_too(
+def test_a_server_that_accepts_no_more_connections_has_failed(
     tmp_path: Path, full_port: int
 ) -> None:
-    found = failure(server(tmp_path), full_port)
-    assert found.step == "readiness"
-    assert found.cause == (
+    error = failure(server(tmp_path), full_port)
+    assert error.step == "readiness"
+    assert error.cause == (
         "wsgiref gave a correct response and then accepted no more connections (timed out)"
     )
 
@@ -116,7 +115,7 @@ def test_a_server_that_accepts_nothing_any_more_has_failed_too(
         (OSError(), "system error: OSError"),
     ],
 )
-def test_an_error_of_the_system_reads_sensibly(
+def test_a_system_error_is_one_readable_line(
     error: OSError, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object, **__: object) -> None:
