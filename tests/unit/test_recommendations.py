@@ -1,4 +1,4 @@
-"""A recommendation in summary.json, on the page and on the terminal: the same one everywhere."""
+"""A recommendation is the same in summary.json, on the page and on the terminal."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ RESULTS = [
 
 
 @pytest.mark.parametrize("result", RESULTS)
-def test_what_is_stored_is_what_was_found(
+def test_a_recommendation_is_stored_unchanged(
     result: RecommendedConfiguration | NoRecommendation,
 ) -> None:
     (entry,) = recommendations([filled_cell(app="m:app")], lambda _: result, ["p99<50ms"])
@@ -79,8 +79,7 @@ def test_what_is_stored_is_what_was_found(
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The invented servers at the rates that the steadiest of them keeps up with, six runs of
-    each."""
+    """A stored sweep of six runs of each server at 1,000/s."""
     directory = write_run(tmp_path_factory.mktemp("runs") / "six", runs=6)
     summary = read_summary(directory)
     cells = [cell for cell in summary.cells if cell.rate == 1000 and cell.verdict is not None]
@@ -93,31 +92,36 @@ def analysed(directory: Path, *slo: str) -> Summary:
 
 
 @pytest.mark.parametrize("objective", ["p99<1s", "p99<1us"])
-def test_summary_page_and_terminal_say_the_same(
+def test_summary_page_and_terminal_agree(
     stored: Path, capsys: pytest.CaptureFixture[str], objective: str
 ) -> None:
     summary = analysed(stored, objective)
     assert list(Draft202012Validator(load_schema("summary-2")).iter_errors(to_plain(summary))) == []
-    wanted = parse_objective([objective])
-    assert wanted.texts == [objective, "error_rate<=0.1%"]
-    assert summary.experiment.slo == tuple(wanted.texts)
+
+    parsed = parse_objective([objective])
+    assert parsed.texts == [objective, "error_rate<=0.1%"]
+    assert summary.experiment.slo == tuple(parsed.texts)
+
     (entry,) = summary.recommendations or ()
-    assert (entry.recommended or entry.no_recommendation) == recommend(summary.cells, wanted)
+    assert (entry.recommended or entry.no_recommendation) == recommend(summary.cells, parsed)
+
     assert run(["report", str(stored), "--slo", objective]) == (0 if objective == "p99<1s" else 99)
     sentence = answer_of(summary).sentence
     assert sentence in " ".join(capsys.readouterr().out.split())
+
     start = (
         "Recommended: "
         if objective == "p99<1s"
         else "No recommendation: no configuration meets p99<1us and error_rate"
     )
     assert sentence.startswith(start)
+
     page = (stored / "report.html").read_text(encoding="utf-8")
     lead = page.partition('<p class="lead">')[2].partition("</p>")[0]
     assert unescape(lead) == sentence
 
 
-def test_a_stored_objective_is_judged_again_and_another_takes_its_place(stored: Path) -> None:
+def test_a_stored_objective_is_evaluated_again_unless_another_is_given(stored: Path) -> None:
     summary = analysed(stored, "p99<1s")
     assert analyse(summary) == summary
     assert analyse(replace(summary, recommendations=())) == summary

@@ -45,18 +45,18 @@ from .test_store import measured_load, run_info
 
 SECRET = "5e3c7e7-5e3c7e7"
 CORES = CpuPlan((0,), (0,), shared_cores=True)
-ONE = RequestPlan(
+SECRET_REQUEST = RequestPlan(
     url=f"/a?b=1&token={SECRET}",
     headers=(("X-Api-Key", SECRET), ("Accept", "*/*")),
     body_base64=base64.b64encode(SECRET.encode()).decode(),
 )
-TARGETS = (WeightedRequest(request=ONE),)
-OTHER = (WeightedRequest(request=RequestPlan(url="/")),)
-SESSIONS = (SessionPlan(name="buy", steps=(StepPlan(request=ONE),)),)
+TARGETS = (WeightedRequest(request=SECRET_REQUEST),)
+OTHER_TARGETS = (WeightedRequest(request=RequestPlan(url="/")),)
+SESSIONS = (SessionPlan(name="buy", steps=(StepPlan(request=SECRET_REQUEST),)),)
 FIELDS = (("Authorization", f"Bearer {SECRET}"), ("Cookie", f"id={SECRET}"), ("Accept", "*/*"))
 REQUEST = Request(f"/x?password={SECRET}", "POST", FIELDS, f"pin={SECRET}".encode())
-MIX = Request(headers=FIELDS, targets=TARGETS)
-STORY = Request(headers=FIELDS, sessions=SESSIONS)
+WITH_TARGETS = Request(headers=FIELDS, targets=TARGETS)
+WITH_SESSIONS = Request(headers=FIELDS, sessions=SESSIONS)
 
 
 @pytest.fixture(autouse=True)
@@ -68,11 +68,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     show_all()
 
 
-def holds_secret(data: str | bytes) -> bool:
-    """Whether it is there, as it was or as a plan holds a body."""
+def contains_secret(data: str | bytes) -> bool:
+    """Whether the secret is in the data, as text or in base64."""
     text = data if isinstance(data, str) else data.decode()
     encoded = base64.b64encode(f"pin={SECRET}".encode()).decode()
-    return SECRET in text or encoded in text or (ONE.body_base64 or "") in text
+    return SECRET in text or encoded in text or (SECRET_REQUEST.body_base64 or "") in text
 
 
 def test_the_same_secret_has_the_same_hash_in_every_process(cache: Path) -> None:
@@ -84,7 +84,7 @@ def test_the_same_secret_has_the_same_hash_in_every_process(cache: Path) -> None
     assert stat.S_IMODE((cache / "redaction.key").stat().st_mode) == 0o600
 
 
-def test_another_user_has_another_hash(cache: Path) -> None:
+def test_another_key_gives_another_hash(cache: Path) -> None:
     first = redacted(SECRET)
     (cache / "redaction.key").unlink()
     redaction._key.cache_clear()
@@ -105,7 +105,7 @@ def test_with_a_damaged_key_secrets_are_still_redacted(cache: Path) -> None:
         *("sessionid", "STRIPE_KEY", "key", "X-CSRF-Token", "api_key", "apikey"),
     ],
 )
-def test_a_secret_name(name: str) -> None:
+def test_a_secret_name_is_recognised(name: str) -> None:
     assert is_secret(name)
 
 
@@ -113,7 +113,7 @@ def test_a_secret_name(name: str) -> None:
     "name",
     ["Accept", "Keep-Alive", "KEEPALIVE", "DEBUG", "Host", "BYPASS", "MONKEY", "page", "PWD"],
 )
-def test_a_name_that_is_not_secret(name: str) -> None:
+def test_other_names_are_not_secret(name: str) -> None:
     assert not is_secret(name)
     assert public_value(name, "value") == "value"
     assert public_field(name, "value") == (name, "value")
@@ -137,10 +137,10 @@ def test_only_the_secrets_of_a_url_are_redacted(url: str, stored: str) -> None:
 
 
 def test_a_redacted_secret_is_hidden_in_all_output() -> None:
-    """Whoever repeats it: an app in its log, a server in a message."""
+    """Also in the logs of apps and in the messages of servers."""
     public_request(REQUEST)
-    for shown in (visible, message, tail):
-        text = shown(f"got {SECRET}, Bearer {SECRET}, id={SECRET}\n" + "x" * 900)
+    for show in (visible, message, tail):
+        text = show(f"got {SECRET}, Bearer {SECRET}, id={SECRET}\n" + "x" * 900)
         assert SECRET not in text
         assert "got (redacted-" in text
     assert SECRET not in str(WsgiloadError("x" * 990 + SECRET + "y" * 2000))
@@ -156,23 +156,23 @@ def test_a_password_ends_at_the_last_at_sign() -> None:
     assert "ssw0rd" not in public_url("postgres://shop:p@ssw0rd1@db/shop")
 
 
-@pytest.mark.parametrize("request_", [REQUEST, MIX, STORY])
+@pytest.mark.parametrize("request_", [REQUEST, WITH_TARGETS, WITH_SESSIONS])
 def test_a_stored_plan_contains_no_secret_and_can_be_restored(request_: Request) -> None:
     experiment = replace(EXPERIMENT, request=request_)
     stored = bytes(raw_plan(stored_plan(experiment, (), CORES)))
-    assert not holds_secret(stored)
+    assert not contains_secret(stored)
     assert json.loads(stored)["request"]["headers"][2] == ["Accept", "*/*"]
     public = revive(stored).request
     assert public == public_request(request_) == public_request(public)
 
-    given = RequestOptions(
+    options = RequestOptions(
         path=None if request_.path == "/" else request_.path,
         headers=FIELDS[:2],
         body=request_.body,
         targets=request_.targets or None,
         sessions=request_.sessions or None,
     )
-    assert restore_secrets(public, given) == request_
+    assert restore_secrets(public, options) == request_
 
 
 def test_with_store_secrets_nothing_is_redacted() -> None:
@@ -187,7 +187,7 @@ def test_the_facts_of_a_summary_contain_no_secret() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "given", "says"),
+    ("stored", "options", "expected"),
     [
         (
             REQUEST,
@@ -213,27 +213,27 @@ def test_the_facts_of_a_summary_contain_no_secret() -> None:
         (Request(), {"path": "/y"}, "the value of path differs from that of the run"),
         (Request(), {"body": b"x"}, "the value of body differs from that of the run"),
         (Request(body=b"x"), {"body": b"y"}, "the value of body differs from that of the run"),
-        (MIX, {"headers": FIELDS[:2]}, "the value of --targets was not stored"),
-        (STORY, {"headers": FIELDS[:2]}, "the value of --sessions was not stored"),
+        (WITH_TARGETS, {"headers": FIELDS[:2]}, "the value of --targets was not stored"),
+        (WITH_SESSIONS, {"headers": FIELDS[:2]}, "the value of --sessions was not stored"),
         (
-            MIX,
-            {"headers": FIELDS[:2], "targets": OTHER},
+            WITH_TARGETS,
+            {"headers": FIELDS[:2], "targets": OTHER_TARGETS},
             "the value of targets differs from that of the run",
         ),
     ],
 )
 def test_a_missing_or_different_secret_is_named(
-    stored: Request, given: dict[str, object], says: str
+    stored: Request, options: dict[str, object], expected: str
 ) -> None:
-    with pytest.raises(UsageError, match=says) as refused:
-        restore_secrets(public_request(stored), RequestOptions(**given))  # type: ignore[arg-type]
-    assert SECRET not in str(refused.value)
+    with pytest.raises(UsageError, match=expected) as raised:
+        restore_secrets(public_request(stored), RequestOptions(**options))  # type: ignore[arg-type]
+    assert SECRET not in str(raised.value)
 
 
 def test_the_case_of_a_field_name_may_differ() -> None:
     public = public_request(Request(headers=FIELDS[:1]))
-    given = RequestOptions(headers={"authorization": FIELDS[0][1]})
-    assert restore_secrets(public, given).headers == (("authorization", FIELDS[0][1]),)
+    options = RequestOptions(headers={"authorization": FIELDS[0][1]})
+    assert restore_secrets(public, options).headers == (("authorization", FIELDS[0][1]),)
 
 
 @pytest.mark.parametrize("stores_secrets", [False, True])
@@ -249,17 +249,17 @@ def test_a_run_directory_contains_secrets_only_on_request(
     directory.write_run(msgspec.structs.replace(run_info(directory), plan=stored))
 
     files = [path for path in directory.path.rglob("*") if path.is_file()]
-    holding = {path.name for path in files if holds_secret(path.read_bytes())}
-    assert holding == ({"a@1#1.json", "run.json"} if stores_secrets else set())
+    secret_files = {path.name for path in files if contains_secret(path.read_bytes())}
+    assert secret_files == ({"a@1#1.json", "run.json"} if stores_secrets else set())
 
 
 def test_the_plan_of_a_load_contains_no_secret() -> None:
     plan = measured_load().plan
     secret = msgspec.structs.replace(
-        plan, url=f"http://u:{SECRET}@h/", headers=FIELDS, body_base64=ONE.body_base64
+        plan, url=f"http://u:{SECRET}@h/", headers=FIELDS, body_base64=SECRET_REQUEST.body_base64
     )
     public = public_plan(secret)
-    assert not holds_secret(msgspec.json.encode(public))
+    assert not contains_secret(msgspec.json.encode(public))
     assert public_plan(public) == public
     assert isinstance(public, LoadPlan)
 
@@ -282,7 +282,7 @@ def test_a_plan_is_printed_without_secrets(
 ) -> None:
     words = ["-H", f"Authorization: {SECRET}", "--body", f"pin={SECRET}", "--dry-run"]
     assert run([*command, *words, *(["--store-secrets"] if store else [])]) == 0
-    assert holds_secret(capsys.readouterr().out) is store
+    assert contains_secret(capsys.readouterr().out) is store
 
 
 def test_experiments_that_differ_in_a_secret_differ() -> None:
