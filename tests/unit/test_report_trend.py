@@ -24,7 +24,7 @@ HOST = HostFacts(cpu_model="A", cpus=2, available_cpus=(0, 1), kernel="6.1", mac
 
 
 def stored(
-    folder: Path,
+    directory: Path,
     cells: Sequence[CellResult],
     day: int,
     *,
@@ -34,10 +34,11 @@ def stored(
     **facts: object,
 ) -> Path:
     """A run directory of a sweep that started on this day."""
-    folder.mkdir()
+    directory.mkdir()
     versioned = [replace(one, version=version, python="3.11.2") for one in cells]
     summary = summary_of(versioned, **({"runs": 6} | facts))
-    store_summary(folder, replace(summary, status=status))
+    store_summary(directory, replace(summary, status=status))
+
     info = RunInfo(
         schema_version=2,
         started_utc=f"2026-11-{day:02}T09:30:00+00:00",
@@ -45,8 +46,9 @@ def stored(
         plan=msgspec.Raw(b"{}"),
         host=host,
     )
-    (folder / "run.json").write_text(encode(info))
-    return folder
+    (directory / "run.json").write_text(encode(info))
+
+    return directory
 
 
 def measured(seed: int, p99s_ns: Mapping[str, float], runs: int = 6) -> list[CellResult]:
@@ -55,7 +57,7 @@ def measured(seed: int, p99s_ns: Mapping[str, float], runs: int = 6) -> list[Cel
 
 @pytest.fixture
 def trend(capsys: pytest.CaptureFixture[str]) -> Trend:
-    """The lines of a trend that could be shown."""
+    """Runs ``report --trend`` and returns the lines of its output."""
 
     def show(*words: Path | str, code: int = 0) -> list[str]:
         assert run(["report", "--trend", *map(str, words)]) == code
@@ -69,12 +71,14 @@ def rows_of(lines: Sequence[str], caption: str) -> dict[str, str]:
     """The verdict of each run in the table with this caption."""
     after = lines[lines.index(caption) + 1 :]
     heading, _, *rows = after
-    place = heading.index("verdict")
+    column = heading.index("verdict")
     verdicts = {}
+
     for row in rows:
-        if len(row) <= place or "  " not in row:
+        if len(row) <= column or "  " not in row:
             break
-        verdicts[row.split("  ")[0]] = row[place:].strip()
+        verdicts[row.split("  ")[0]] = row[column:].strip()
+
     return verdicts
 
 
@@ -84,13 +88,14 @@ def test_the_help_lists_the_option_with_its_condition(capsys: pytest.CaptureFixt
     assert "--trend Compare each server over two or more sweeps, ordered by start time" in words
 
 
-def test_runs_are_in_the_order_of_their_start_and_a_regression_is_the_answer(
+def test_runs_are_sorted_by_start_time_and_a_regression_is_reported(
     tmp_path: Path, trend: Trend
 ) -> None:
     first = stored(tmp_path / "z", measured(1, {"a": 20e6, "b": 10e6}), 20)
     second = stored(tmp_path / "m", measured(2, {"a": 20e6, "b": 10e6}), 21)
     third = stored(tmp_path / "k", measured(3, {"a": 40e6, "b": 10e6}), 22)
     lines = trend(third, first, second)
+
     assert lines[0] == "Did a server become slower over 3 runs, from z to k?"
     assert lines[1].startswith(
         "1 of 2 cells changed from the first to the last run (1 slower). a at 1,000/s: p99 is 2.0"
@@ -114,7 +119,7 @@ def test_each_row_has_its_figures(tmp_path: Path, trend: Trend) -> None:
     assert "bbbbbbbbbbbb" in after and "0.50× [" in after and after.endswith("faster")
 
 
-def test_unchanged_servers_are_said_to_be_unchanged(tmp_path: Path, trend: Trend) -> None:
+def test_unchanged_servers_are_reported_as_equivalent(tmp_path: Path, trend: Trend) -> None:
     runs = [
         stored(tmp_path / name, measured(day, {"a": 20e6}), day)
         for day, name in ((1, "one"), (2, "two"))
@@ -125,7 +130,7 @@ def test_unchanged_servers_are_said_to_be_unchanged(tmp_path: Path, trend: Trend
     )
 
 
-def test_a_change_that_went_away_is_said(tmp_path: Path, trend: Trend) -> None:
+def test_a_change_in_an_earlier_run_is_reported(tmp_path: Path, trend: Trend) -> None:
     runs = [
         stored(tmp_path / f"day-{day}", measured(day, {"a": p99_ns}), day)
         for day, p99_ns in ((1, 20e6), (2, 40e6), (3, 20e6))
@@ -136,7 +141,7 @@ def test_a_change_that_went_away_is_said(tmp_path: Path, trend: Trend) -> None:
 
 
 def test_a_change_of_the_median_is_not_hidden_by_p99(tmp_path: Path, trend: Trend) -> None:
-    """p99 varies too much to tell, p50 does not."""
+    """p99 varies too much for a significant difference; p50 does not."""
     draws = ([10e6, 30e6, 20e6, 40e6], [35e6, 12e6, 22e6, 28e6])
     cells = [
         with_p50(runs_of("a", p99s), {"a": p50})
@@ -144,8 +149,10 @@ def test_a_change_of_the_median_is_not_hidden_by_p99(tmp_path: Path, trend: Tren
     ]
     runs = [stored(tmp_path / f"day-{day}", one, day) for day, one in enumerate(cells, start=1)]
     lines = trend(*runs)
+
     assert lines[1].startswith("No significant change in p99 from the first to the last run. ")
     assert "Another figure changed: a at 1,000/s: " in lines[1]
+
     verdict = rows_of(lines, "a at 1,000/s")["day-2"]
     assert verdict == "no significant difference; p50 slower"
 
@@ -168,7 +175,9 @@ def test_a_lower_goodput_is_slower(tmp_path: Path, trend: Trend) -> None:
     assert rows_of(lines, "a at 50 connections")["day-2"] == "slower"
 
 
-def test_differences_between_the_runs_are_named_with_the_run(tmp_path: Path, trend: Trend) -> None:
+def test_differences_between_the_runs_are_reported_with_the_run(
+    tmp_path: Path, trend: Trend
+) -> None:
     first = stored(tmp_path / "one", measured(1, {"a": 20e6}), 20, cpus=1.0)
     second = stored(tmp_path / "two", measured(2, {"a": 20e6}), 21, cpus=1.0)
     host = replace(HOST, kernel="6.12")
@@ -179,6 +188,7 @@ def test_differences_between_the_runs_are_named_with_the_run(tmp_path: Path, tre
     last = stored(tmp_path / "five", measured(4, {"a": 20e6}), 24, cpus=1.0, status="interrupted")
     lines = trend(first, second, *others, last)
     warnings = " ".join(lines[2 : lines.index("a at 1,000/s")])
+
     assert warnings == (
         "• five was interrupted, so it lacks some cells. "
         "• three and four, compared with one: Warning: the hosts differ: kernel changed from 6.1 "
@@ -188,12 +198,12 @@ def test_differences_between_the_runs_are_named_with_the_run(tmp_path: Path, tre
 
 
 def test_invalid_cells_are_not_compared(tmp_path: Path, trend: Trend) -> None:
-    bad = [invalid(one) for one in measured(1, {"a": 99e6})]
-    first = stored(tmp_path / "one", bad, 20)
+    discarded = [invalid(one) for one in measured(1, {"a": 99e6})]
+    first = stored(tmp_path / "one", discarded, 20)
     second = stored(tmp_path / "two", measured(2, {"a": 20e6}), 21)
-    third = stored(tmp_path / "three", bad, 22)
-    partly = measured(3, {"a": 40e6})
-    fourth = stored(tmp_path / "four", [invalid(partly[0]), *partly[1:]], 23)
+    third = stored(tmp_path / "three", discarded, 22)
+    slower = measured(3, {"a": 40e6})
+    fourth = stored(tmp_path / "four", [invalid(slower[0]), *slower[1:]], 23)
 
     lines = trend(first, second, third)
     assert lines[1] == "The first and the last run cannot be compared."
@@ -212,12 +222,13 @@ def test_invalid_cells_are_not_compared(tmp_path: Path, trend: Trend) -> None:
 
 def test_a_server_that_failed_in_the_last_run_is_a_warning(tmp_path: Path, trend: Trend) -> None:
     failure = CellFailure(step="launch", message="it fell over", log_tail=None)
-    ended = [
+    failed = [
         replace(one, failure=failure, outcomes=None, verdict=verdict("invalid", "server"))
         for one in measured(2, {"a": 20e6})
     ]
     first = stored(tmp_path / "one", measured(1, {"a": 20e6}), 1)
-    lines = trend(first, stored(tmp_path / "two", ended, 2))
+    lines = trend(first, stored(tmp_path / "two", failed, 2))
+
     assert "• a at 1,000/s: failed in its last run, two" in lines
     assert rows_of(lines, "a at 1,000/s")["two"] == "not compared: failed"
 
@@ -233,7 +244,7 @@ def test_sweeps_with_too_few_rounds_have_a_ratio_and_a_reason(tmp_path: Path, tr
     assert any(line.startswith("two") and "4.00×" in line for line in lines)
 
 
-def test_of_many_cells_only_those_that_changed_are_shown(tmp_path: Path, trend: Trend) -> None:
+def test_only_changed_cells_of_many_are_shown(tmp_path: Path, trend: Trend) -> None:
     before = dict.fromkeys("abcde", 20e6)
     first = stored(tmp_path / "one", measured(1, before), 1)
     second = stored(tmp_path / "two", measured(2, before | {"c": 60e6}), 2)
@@ -244,17 +255,16 @@ def test_of_many_cells_only_those_that_changed_are_shown(tmp_path: Path, trend: 
     assert sorted(shown) == [f"{name} at 1,000/s" for name in "abcde"]
 
 
-def test_another_app_is_another_cell(tmp_path: Path, trend: Trend) -> None:
-    def served(seed: int, app: str) -> list[CellResult]:
+def test_cells_with_different_apps_are_not_compared(tmp_path: Path, trend: Trend) -> None:
+    def measured_app(seed: int, app: str) -> list[CellResult]:
         return [replace(one, app=app) for one in measured(seed, {"a": 20e6})]
 
-    first = stored(tmp_path / "one", served(1, "shop:app"), 1)
-    second = stored(tmp_path / "two", served(2, "shop:app"), 2)
-    third = stored(tmp_path / "three", served(3, "blog:app"), 3)
+    first = stored(tmp_path / "one", measured_app(1, "shop:app"), 1)
+    second = stored(tmp_path / "two", measured_app(2, "shop:app"), 2)
+    third = stored(tmp_path / "three", measured_app(3, "blog:app"), 3)
     lines = trend(first, second, third)
     assert list(rows_of(lines, "a at 1,000/s")) == ["one", "two"]
-    unused = "• three has no server and load level in common with the other runs"
-    assert unused in lines
+    assert "• three has no server and load level in common with the other runs" in lines
 
 
 def test_runs_with_a_default_name_are_shown_by_their_start(tmp_path: Path, trend: Trend) -> None:
@@ -274,7 +284,7 @@ def test_directories_of_one_name_are_shown_by_their_path(tmp_path: Path, trend: 
     assert f"from {runs[0]} to {runs[1]}?" in " ".join(trend(*runs)[:2])
 
 
-# --- what cannot be used
+# --- unusable runs and options
 
 
 def refusals(
@@ -284,10 +294,12 @@ def refusals(
     return capsys.readouterr().err.splitlines()
 
 
-def test_one_run_is_no_trend(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trend_needs_at_least_two_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     only = stored(tmp_path / "one", measured(1, {"a": 20e6}), 1)
-    for given in ([only], [only, tmp_path / "one" / "."]):
-        assert refusals(given, capsys) == [
+    for words in ([only], [only, tmp_path / "one" / "."]):
+        assert refusals(words, capsys) == [
             "wsgiload: --trend needs at least 2 stored sweeps, not 1; name more run directories, "
             "such as .wsgiload/runs/*"
         ]
@@ -303,7 +315,7 @@ def test_runs_without_a_common_cell_are_refused(
     ]
 
 
-def test_other_directories_are_named_and_skipped(
+def test_unusable_directories_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = [
@@ -325,15 +337,16 @@ def test_other_directories_are_named_and_skipped(
     ]
 
 
-def test_options_without_effect_are_named(
+def test_options_without_effect_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = [
         stored(tmp_path / name, measured(day, {"a": 20e6}), day)
         for day, name in ((1, "one"), (2, "two"))
     ]
-    given = [*runs, "--slo", "p99<50ms", "--aggregate", "trim"]
-    assert refusals(given, capsys, code=0) == [
+    words = [*runs, "--slo", "p99<50ms", "--aggregate", "trim"]
+
+    assert refusals(words, capsys, code=0) == [
         "wsgiload: --aggregate has no effect with --trend",
         "wsgiload: --slo has no effect with --trend",
     ]

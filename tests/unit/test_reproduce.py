@@ -1,4 +1,4 @@
-"""``wsgiload reproduce``: every study has a file and a fair version, both valid experiments."""
+"""``wsgiload reproduce``: every study has an original and a fair version, both valid experiments."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from wsgiload.statistics.effect import MIN_RUNS
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 ORIGINALS = ("appdynamics-2016", "dyedov-2012", "kgriffs-2012", "slides-2013", "ziade-2012")
-# On a quiet host; with the reports, and a busy one, less than 40.
-MINUTES_TOGETHER = 36
+# On a quiet host. With the reports and on a busy host, the studies take less than 40 minutes.
+MAX_MINUTES = 36
 
 
 def planned(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def planned(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return plan
 
 
-def test_each_study_has_a_file_and_a_fair_one() -> None:
+def test_each_study_has_an_original_and_a_fair_version() -> None:
     assert sorted(studies()) == sorted([*ORIGINALS, *(f"{name}-fair" for name in ORIGINALS)])
 
 
@@ -37,11 +37,13 @@ def test_a_study_is_an_experiment_at_both_scales(
 ) -> None:
     table = tomllib.loads(studies()[name].read_text())
     full, quick = planned(capsys, name, "--scale", "full"), planned(capsys, name)
+
     for plan in (full, quick):
         assert plan["title"] == table["title"]
         assert plan["notes"][: len(table["notes"])] == table["notes"]
         assert plan["name"] == name
         assert plan["estimated_seconds"] > 0
+
     assert quick["estimated_seconds"] < full["estimated_seconds"]
     assert any(note.startswith("scale quick: ") for note in quick["notes"])
     assert not any(note.startswith("scale ") for note in full["notes"])
@@ -55,9 +57,9 @@ def test_only_the_original_studies_run_with_stock_settings(
         assert planned(capsys, f"{name}-fair")["profile"] == "tuned"
 
 
-def test_all_of_them_take_less_than_40_minutes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_studies_take_less_than_40_minutes(capsys: pytest.CaptureFixture[str]) -> None:
     seconds = [planned(capsys, name)["estimated_seconds"] for name in studies()]
-    assert sum(seconds) < MINUTES_TOGETHER * 60
+    assert sum(seconds) < MAX_MINUTES * 60
 
 
 def test_the_load_levels_are_those_of_the_publication(
@@ -103,6 +105,7 @@ def test_the_servers_of_a_claim_keep_their_settings(capsys: pytest.CaptureFixtur
         "backlog-16",
         "backlog-4096",
     ]
+
     plan = planned(capsys, "ziade-2012", "--servers", "gunicorn-gevent")
     assert [one["server"] for one in plan["adjustments"]] == ["gunicorn-gevent"]
 
@@ -115,7 +118,7 @@ def test_every_study_has_enough_runs_to_be_judged(
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["appdynamics"], "unknown comparison 'appdynamics'; did you mean appdynamics-2016?"),
         (["x"], "unknown comparison 'x'; see `wsgiload reproduce --list`"),
@@ -125,8 +128,8 @@ def test_every_study_has_enough_runs_to_be_judged(
     ],
 )
 def test_an_error_is_one_line(
-    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["reproduce", *words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"wsgiload: {says}")
+    assert line.startswith(f"wsgiload: {message}")

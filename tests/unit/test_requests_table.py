@@ -1,4 +1,4 @@
-"""The rows of a load with several requests: all of a few, the slowest of many."""
+"""The table of requests: all of a few requests, or the slowest of many."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def rows(shown: list[str]) -> list[str]:
     return [line.split("  ")[0] for line in shown if line.startswith("GET /")]
 
 
-def test_a_few_requests_stand_in_their_order() -> None:
+def test_a_few_requests_are_shown_in_their_order() -> None:
     shown = lines(*(request(number, number % 7) for number in range(20)))
     assert rows(shown) == [f"GET /{number}" for number in range(20)]
     assert not any("requests with" in line for line in shown)
 
 
-def test_of_many_requests_the_ten_slowest_are_shown() -> None:
+def test_only_the_ten_slowest_of_many_requests_are_shown() -> None:
     shown = lines(*(request(number, number) for number in range(1, 1_501)))
     assert rows(shown) == [f"GET /{number}" for number in range(1_500, 1_490, -1)]
     assert "the 10 of 1,500 requests with the highest p99; --json FILE writes all" in shown
 
 
-def test_of_many_requests_without_times_those_that_failed_are_shown() -> None:
+def test_without_times_the_requests_with_the_most_failures_are_shown() -> None:
     shown = lines(*(request(number, None, failed=number % 100) for number in range(3_000)))
     assert set(rows(shown)) == {f"GET /{number}" for number in range(99, 1_000, 100)}
     assert (
