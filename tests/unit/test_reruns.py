@@ -1,5 +1,4 @@
-"""Which trials are made again, in which order, and what is reported meanwhile. No server is started
-here."""
+"""Which trials are repeated, in which order, and the progress reported. No server is started."""
 
 from __future__ import annotations
 
@@ -35,19 +34,18 @@ from wsgiload.sweeps.sweep import SweepEvents, _intervene, _run_cells, _Sweep
 from wsgiload.units import NS_PER_S
 
 from .filled import reason, verdict
-from .test_summary import EXPERIMENT, FAILURE, FOUND, errors, invented, status_of
+from .test_summary import EXPERIMENT, FAILURE, FOUND, errors, status_of, valid_load
 
-__all__ = ["invented"]
+__all__ = ["valid_load"]
 
-# The name wsgiload.sweep is taken by the function.
 MODULE = sys.modules["wsgiload.sweeps.sweep"]
 
 VALID, CLIENT, HOST, SERVER = (None, "client", "host", "server")
 ENVIRONMENT = LockedEnvironment("wsgiref", Path(), Path(), "3.11", "3.11", "", False, 0.0, ())
 
 
-class Reported(SweepEvents):
-    """Remembers what is reported."""
+class RecordedEvents(SweepEvents):
+    """Records the progress of a sweep."""
 
     def __init__(self) -> None:
         self.started: list[tuple[str, int, int]] = []
@@ -65,14 +63,14 @@ class Reported(SweepEvents):
         self.spans.append(seconds)
 
 
-class Made:
-    """A sweep whose trials end as ``outcome`` says, by identifier and attempt."""
+class FakeSweep:
+    """A sweep in which ``outcome`` determines how each trial ends, without starting a server."""
 
     def __init__(
         self, folder: Path, load: LoadReport, outcome: Callable[[Cell], Any], **changes: Any
     ) -> None:
         self.experiment: Experiment = replace(EXPERIMENT, **{"runs": 2} | changes)
-        self.load, self.outcome, self.events = load, outcome, Reported()
+        self.load, self.outcome, self.events = load, outcome, RecordedEvents()
         self.order = expand(self.experiment, ("wsgiref",))
         cores = available_cpus()
         setting = Setting(self.experiment, CpuPlan(cores, cores, False, cores), Limits(cpus=1.0))
@@ -88,15 +86,17 @@ class Made:
             return CellRecord(cell, failure=blame)
         if blame is KeyboardInterrupt:
             return CellRecord(cell, interrupted=True)
+
         reasons = [reason("run-queue-wait", "invalid", "m", 2)] if blame else []
         load = msgspec.structs.replace(
             self.load,
             verdict=verdict("invalid" if blame else "valid", blame, *reasons),
             response_time_ns=None,  # the fixture has no real histogram
         )
+
         return CellRecord(cell, load=load, measured=True, host=host)
 
-    def go(self, monkeypatch: pytest.MonkeyPatch) -> str:
+    def run(self, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(MODULE, "run_cell", self.run_cell)
         return _run_cells(self.sweep, {"wsgiref": ENVIRONMENT})
 
@@ -108,65 +108,66 @@ class Made:
 THREE = Procedure(reruns=3)
 
 
-def test_a_spoiled_trial_is_made_again_at_once_and_everything_is_kept(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+def test_an_invalid_trial_is_repeated_at_once_and_every_attempt_is_stored(
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Made(
+    fake = FakeSweep(
         tmp_path,
-        invented,
+        valid_load,
         lambda cell: CLIENT if cell.run == 1 and cell.attempt < 3 else VALID,
         procedure=THREE,
     )
-    assert made.go(monkeypatch) == "complete"
-    assert made.ids == ["wsgiref@1000#1", "wsgiref@1000#1.2", "wsgiref@1000#1.3", "wsgiref@1000#2"]
-    assert [cell.attempt for cell in made.sweep.cells] == [1, 2, 3, 1]
-    assert made.events.started == [
-        (name, place, 2) for name, place in zip(made.ids, (1, 1, 1, 2), strict=True)
+    assert fake.run(monkeypatch) == "complete"
+    assert fake.ids == ["wsgiref@1000#1", "wsgiref@1000#1.2", "wsgiref@1000#1.3", "wsgiref@1000#2"]
+    assert [cell.attempt for cell in fake.sweep.cells] == [1, 2, 3, 1]
+    assert fake.events.started == [
+        (name, place, 2) for name, place in zip(fake.ids, (1, 1, 1, 2), strict=True)
     ]
-    summary = made.sweep.write_status("complete")
+
+    summary = fake.sweep.write_status("complete")
     assert errors(summary) == []
     assert summary.validity is not None
-    assert [trial.id for trial in summary.validity.discarded] == made.ids[:2]
+    assert [trial.id for trial in summary.validity.discarded] == fake.ids[:2]
     assert summary.order == ("wsgiref@1000#1", "wsgiref@1000#2")
-    assert sorted(path.stem for path in (made.directory.path / "load").iterdir()) == sorted(
-        made.ids
+    assert sorted(path.stem for path in (fake.directory.path / "load").iterdir()) == sorted(
+        fake.ids
     )
-    assert read(Summary, made.directory.path / "summary.json") == summary
+    assert read(Summary, fake.directory.path / "summary.json") == summary
 
 
-def test_it_is_given_up_after_three_reruns_and_the_verdict_stands(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+def test_a_trial_is_repeated_at_most_three_times(
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Made(tmp_path, invented, lambda cell: HOST, procedure=THREE)
-    assert made.go(monkeypatch) == "complete"
-    assert made.ids == [
+    fake = FakeSweep(tmp_path, valid_load, lambda cell: HOST, procedure=THREE)
+    assert fake.run(monkeypatch) == "complete"
+    assert fake.ids == [
         f"wsgiref@1000#{run}{again}" for run in (1, 2) for again in ("", ".2", ".3", ".4")
     ]
 
 
 @pytest.mark.parametrize("outcome", [SERVER, FAILURE], ids=["invalid", "failed"])
-def test_the_servers_own_fault_is_never_made_again(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch, outcome: Any
+def test_a_trial_that_failed_because_of_the_server_is_not_repeated(
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch, outcome: Any
 ) -> None:
-    made = Made(tmp_path, invented, lambda cell: outcome, procedure=THREE)
-    assert made.go(monkeypatch) == "complete"
-    assert made.ids == ["wsgiref@1000#1", "wsgiref@1000#2"]
+    fake = FakeSweep(tmp_path, valid_load, lambda cell: outcome, procedure=THREE)
+    assert fake.run(monkeypatch) == "complete"
+    assert fake.ids == ["wsgiref@1000#1", "wsgiref@1000#2"]
 
 
-def test_nothing_is_made_again_where_no_rerun_is_allowed(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+def test_without_reruns_no_trial_is_repeated(
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for outcome in (CLIENT, 3.0):
-        made = Made(tmp_path, invented, lambda cell, outcome=outcome: outcome)
-        assert made.go(monkeypatch) == "complete"
-        assert len(made.ids) == 2
+        fake = FakeSweep(tmp_path, valid_load, lambda cell, outcome=outcome: outcome)
+        assert fake.run(monkeypatch) == "complete"
+        assert len(fake.ids) == 2
 
 
 LEVELS = tuple(Level(rate_per_s=float(rate)) for rate in range(100, 1100, 100))
 
 
 def waits_of(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The longest waits for a quiet host, in seconds, which are not made."""
+    """Skip the waits for a quiet host; return the maximum of each, in seconds."""
     waits: list[float] = []
 
     def settle(longest_ns: int, look: object) -> Settled:
@@ -178,89 +179,90 @@ def waits_of(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize("outcome", [CLIENT, 3.0], ids=["invalid", "disturbed"])
-def test_a_quick_look_repeats_a_fifth_of_its_trials_once_and_waits_first(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch, outcome: Any
+def test_a_sweep_of_one_run_repeats_a_fifth_of_its_trials_once_after_a_wait(
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch, outcome: Any
 ) -> None:
     waits = waits_of(monkeypatch)
     changes = {"runs": 1, "levels": LEVELS, "procedure": usual_procedure(1)}
-    made = Made(tmp_path, invented, lambda cell: outcome, **changes)
-    assert made.go(monkeypatch) == "complete"
-    assert [cell.attempt for cell in made.sweep.cells] == [1, 2, 1, 2, *[1] * 8]
+    fake = FakeSweep(tmp_path, valid_load, lambda cell: outcome, **changes)
+    assert fake.run(monkeypatch) == "complete"
+    assert [cell.attempt for cell in fake.sweep.cells] == [1, 2, 1, 2, *[1] * 8]
     assert waits == [10.0, 10.0]
-    assert made.events.plan is not None
-    count, seconds = made.events.plan
-    assert made.events.longest_s == pytest.approx(seconds + 2 * (seconds / count + 10))
+    assert fake.events.plan is not None
+    count, seconds = fake.events.plan
+    assert fake.events.longest_s == pytest.approx(seconds + 2 * (seconds / count + 10))
 
-    summary = made.sweep.write_status("complete")
+    summary = fake.sweep.write_status("complete")
     assert summary.validity is not None and summary.validity.status == "valid"
     [(line, _)] = session_lines(summary)
     assert line.startswith("Discarded 2 of 12 trials")
-    assert all(f"{attempt_words(one)}: " in line for one in made.ids[:4:2])
+    assert all(f"{attempt_words(one)}: " in line for one in fake.ids[:4:2])
 
 
-def test_a_trial_that_the_host_disturbed_is_made_again_and_the_calmest_stands(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+def test_a_disturbed_trial_is_repeated_and_the_least_disturbed_attempt_counts(
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits_of(monkeypatch)
     disturbed = {1: 4.0, 2: 1.0, 3: 2.0, 4: 3.0}
-    made = Made(
+    fake = FakeSweep(
         tmp_path,
-        invented,
+        valid_load,
         lambda cell: disturbed[cell.attempt] if cell.run == 1 else VALID,
         levels=LEVELS,
         procedure=THREE,
     )
-    made.order = made.sweep.order = tuple(
+    fake.order = fake.sweep.order = tuple(
         cell
-        for cell in made.order
+        for cell in fake.order
         if cell.level.rate_per_s == 100 or (cell.run == 2 and (cell.level.rate_per_s or 0) <= 600)
     )
-    assert made.go(monkeypatch) == "complete"
-    repeated = [one for one in made.sweep.cells if one.rate == 100 and one.run == 1]
+    assert fake.run(monkeypatch) == "complete"
+    repeated = [one for one in fake.sweep.cells if one.rate == 100 and one.run == 1]
     assert [one.disturbed_s for one in repeated] == [4.0, 1.0, 2.0]
-    assert len(made.order) == 7, "a fifth of them may be made again, and each three times"
+    assert len(fake.order) == 7, "a fifth of the trials may be repeated, each up to three times"
 
-    summary = made.sweep.write_status("complete")
-    [stands] = [one for one in counted_attempts(summary.cells) if one.rate == 100 and one.run == 1]
-    assert stands.disturbed_s == 1.0
+    summary = fake.sweep.write_status("complete")
+    [counted] = [one for one in counted_attempts(summary.cells) if one.rate == 100 and one.run == 1]
+    assert counted.disturbed_s == 1.0
     assert summary.validity is not None and summary.validity.status == "valid"
     reasons = {one.id: one.reason for one in summary.validity.discarded}
     assert reasons[repeated[0].id] == "other processes or the hypervisor disturbed 4 of 20 s"
-    assert stands.id not in reasons
+    assert counted.id not in reasons
 
 
-def test_an_interrupted_experiment_goes_on_with_the_attempts_that_are_left(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+def test_a_resumed_experiment_has_the_remaining_attempts(
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Made(
+    fake = FakeSweep(
         tmp_path,
-        invented,
+        valid_load,
         lambda cell: KeyboardInterrupt if cell.attempt == 3 else CLIENT,
         procedure=THREE,
     )
-    assert made.go(monkeypatch) == "interrupted"
-    assert made.ids == ["wsgiref@1000#1", "wsgiref@1000#1.2"]
-    made.outcome = lambda cell: CLIENT if cell.run == 1 else VALID
-    assert made.go(monkeypatch) == "complete"
-    assert made.ids == [
+    assert fake.run(monkeypatch) == "interrupted"
+    assert fake.ids == ["wsgiref@1000#1", "wsgiref@1000#1.2"]
+
+    fake.outcome = lambda cell: CLIENT if cell.run == 1 else VALID
+    assert fake.run(monkeypatch) == "complete"
+    assert fake.ids == [
         *(f"wsgiref@1000#1{again}" for again in ("", ".2", ".3", ".4")),
         "wsgiref@1000#2",
     ]
 
 
-def test_how_long_it_takes_is_reported_before_and_meanwhile(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+def test_the_estimated_time_is_reported_before_and_during_a_sweep(
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Made(tmp_path, invented, lambda cell: VALID)
-    made.go(monkeypatch)
-    assert made.events.plan == (2, 2 * (25 + 2))
-    assert len(made.events.spans) == 2
-    assert made.events.spans[0] < 27, "these trials took no time"
-    assert made.events.spans[1] == 0
+    fake = FakeSweep(tmp_path, valid_load, lambda cell: VALID)
+    fake.run(monkeypatch)
+    assert fake.events.plan == (2, 2 * (25 + 2))
+    assert len(fake.events.spans) == 2
+    assert fake.events.spans[0] < 27, "these trials took no time"
+    assert fake.events.spans[1] == 0
 
 
-def test_each_trial_waits_for_a_quiet_host_and_a_host_that_never_is_warns(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+def test_each_trial_waits_for_a_quiet_host_and_warns_if_it_stays_busy(
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[int] = []
 
@@ -269,11 +271,13 @@ def test_each_trial_waits_for_a_quiet_host_and_a_host_that_never_is_warns(
         return Settled(120.4, ("CPUs were only 3 % idle",) if len(waits) == 2 else ())
 
     monkeypatch.setattr("wsgiload.doctor.settle.settle", settle)
-    made = Made(tmp_path, invented, lambda cell: VALID, procedure=Procedure(settle_ns=120 * 10**9))
-    made.go(monkeypatch)
+    fake = FakeSweep(
+        tmp_path, valid_load, lambda cell: VALID, procedure=Procedure(settle_ns=120 * 10**9)
+    )
+    fake.run(monkeypatch)
     assert waits == [120 * 10**9] * 2
-    assert [cell.settled_s for cell in made.sweep.cells] == [120.4, 120.4]
-    quiet, disturbed = made.sweep.cells
+    assert [cell.settled_s for cell in fake.sweep.cells] == [120.4, 120.4]
+    quiet, disturbed = fake.sweep.cells
     assert (status_of(quiet)[0], *status_of(disturbed)) == ("valid", "warn", "host")
     assert disturbed.verdict is not None
     assert disturbed.verdict.reasons[0].message.startswith(
@@ -281,20 +285,20 @@ def test_each_trial_waits_for_a_quiet_host_and_a_host_that_never_is_warns(
     )
 
 
-def test_the_runs_of_an_intervention_are_planned_and_left_when_the_sweep_is_done(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+def test_the_time_left_includes_the_runs_of_an_intervention(
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Made(tmp_path, invented, lambda cell: VALID, intervene="cpu")
-    assert made.go(monkeypatch) == "complete"
-    assert made.events.plan is not None
-    count, seconds = made.events.plan
+    fake = FakeSweep(tmp_path, valid_load, lambda cell: VALID, intervene="cpu")
+    assert fake.run(monkeypatch) == "complete"
+    assert fake.events.plan is not None
+    count, seconds = fake.events.plan
     assert count == 2 + 2 * 2, "as many pairs as runs"
-    assert seconds == pytest.approx(count * trial_s(made.order[0], made.experiment))
-    assert len(made.events.spans) == 2 and made.events.spans[-1] > 0
+    assert seconds == pytest.approx(count * trial_s(fake.order[0], fake.experiment))
+    assert len(fake.events.spans) == 2 and fake.events.spans[-1] > 0
 
 
-def test_an_interrupt_while_a_run_of_an_intervention_waits_keeps_the_pairs_so_far(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_intervention_keeps_its_complete_pairs(
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet = iter([Settled(5.0, ())] * 3)
 
@@ -303,17 +307,17 @@ def test_an_interrupt_while_a_run_of_an_intervention_waits_keeps_the_pairs_so_fa
             raise KeyboardInterrupt
         return settled
 
-    made = Made(
+    fake = FakeSweep(
         tmp_path,
-        invented,
+        valid_load,
         lambda cell: VALID,
         intervene="cpu",
         procedure=Procedure(settle_ns=10**9),
     )
-    monkeypatch.setattr(MODULE, "run_cell", made.run_cell)
+    monkeypatch.setattr(MODULE, "run_cell", fake.run_cell)
     monkeypatch.setattr("wsgiload.doctor.settle.settle", settle)
-    assert _intervene(made.sweep, {"wsgiref": ENVIRONMENT}) == "interrupted"
-    interventions = made.sweep.write_status("interrupted").interventions
+    assert _intervene(fake.sweep, {"wsgiref": ENVIRONMENT}) == "interrupted"
+    interventions = fake.sweep.write_status("interrupted").interventions
     assert interventions is not None
     (trial,) = interventions
     assert (trial.pairs, trial.valid_pairs, len(trial.with_limit), len(trial.without_limit)) == (

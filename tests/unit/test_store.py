@@ -1,4 +1,4 @@
-"""The run directory: the files and columns of the contract, each complete at every moment."""
+"""The run directory: files and columns of the contract, intact at every moment."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def directory(tmp_path: Path) -> RunDirectory:
     return RunDirectory(tmp_path / "runs", "hello")
 
 
-def test_its_name_has_the_time_the_name_and_four_digits(
+def test_the_directory_name_has_a_time_a_name_and_four_digits(
     directory: RunDirectory, tmp_path: Path
 ) -> None:
     assert directory.path.parent == tmp_path / "runs"
@@ -69,12 +69,12 @@ def test_its_name_has_the_time_the_name_and_four_digits(
     assert re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-hello-[0-9a-f]{4}", directory.path.name)
 
 
-def test_two_of_one_second_do_not_collide(tmp_path: Path) -> None:
+def test_directories_of_the_same_second_do_not_collide(tmp_path: Path) -> None:
     paths = {RunDirectory(tmp_path, "hello").path for _ in range(5)}
     assert len(paths) == 5
 
 
-def test_a_folder_that_cannot_be_made_is_one_line_with_the_flag(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_is_an_error_with_a_fix(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(
         UsageError,
@@ -83,12 +83,12 @@ def test_a_folder_that_cannot_be_made_is_one_line_with_the_flag(tmp_path: Path) 
         RunDirectory(tmp_path / "file", "hello")
 
 
-def test_both_tables_begin_with_the_columns_of_the_contract(directory: RunDirectory) -> None:
+def test_both_tables_start_with_the_columns_of_the_contract(directory: RunDirectory) -> None:
     assert (directory.path / "resources.csv").read_text() == RESOURCE_COLUMNS + "\n"
     assert (directory.path / "intervals.csv").read_text() == INTERVAL_COLUMNS + "\n"
 
 
-def test_a_cell_appends_its_rows_and_what_is_not_known_is_empty(directory: RunDirectory) -> None:
+def test_a_cell_appends_its_rows_and_unknown_values_are_empty(directory: RunDirectory) -> None:
     samples = [
         Sample(10, 0, Counters(cpu_usage_ns=7, memory_bytes=4096)),
         Sample(20, 0, Counters()),
@@ -96,26 +96,28 @@ def test_a_cell_appends_its_rows_and_what_is_not_known_is_empty(directory: RunDi
     directory.write_cell("a@1#1", measured_load(), samples)
     directory.write_cell("b@1#1", None, samples[:1])
     rows = list(csv.DictReader((directory.path / "resources.csv").read_text().splitlines()))
+
     assert [(row["cell"], row["t_ns"], row["cpu_usage_ns"]) for row in rows] == [
         ("a@1#1", "10", "7"),
         ("a@1#1", "20", ""),
         ("b@1#1", "10", "7"),
     ]
     assert {row["steal_ns"] for row in rows} == {""}
+
     intervals = list(csv.DictReader((directory.path / "intervals.csv").read_text().splitlines()))
     assert [row["cell"] for row in intervals] == ["a@1#1"] * 3
     assert [row["max_ns"] for row in intervals] == ["3000000", "", "80000000"]
     assert {row["p99_ns"] for row in intervals} == {""}
 
 
-def test_a_cell_without_a_load_leaves_no_load_file(directory: RunDirectory) -> None:
+def test_a_cell_without_a_load_has_no_load_file(directory: RunDirectory) -> None:
     directory.write_cell("a@1#1", measured_load(), [])
     directory.write_cell("b@1#1", None, [])
     assert [path.name for path in (directory.path / "load").iterdir()] == ["a@1#1.json"]
     assert read(LoadReport, directory.path / "load" / "a@1#1.json") == measured_load()
 
 
-def test_the_interval_log_has_one_head_and_a_tag_per_cell(directory: RunDirectory) -> None:
+def test_the_interval_log_has_one_header_and_a_tag_per_cell(directory: RunDirectory) -> None:
     for cell in ("a@1#1", "b@1#1"):
         directory.write_cell(cell, measured_load(), [])
     text = (directory.path / "latency.hlog").read_text()
@@ -126,7 +128,7 @@ def test_the_interval_log_has_one_head_and_a_tag_per_cell(directory: RunDirector
     assert [interval.get_total_count() for interval in intervals] == [3, 2, 3, 2]
 
 
-def test_the_percentile_text_has_a_part_per_cell(directory: RunDirectory) -> None:
+def test_the_percentile_text_has_a_section_per_cell(directory: RunDirectory) -> None:
     for cell in ("a@1#1", "b@1#1"):
         directory.write_cell(cell, measured_load(), [])
     text = (directory.path / "latency.hgrm").read_text()
@@ -136,30 +138,31 @@ def test_the_percentile_text_has_a_part_per_cell(directory: RunDirectory) -> Non
     ]
 
 
-def test_run_and_summary_carry_their_version(directory: RunDirectory) -> None:
+def test_run_and_summary_contain_their_schema_version(directory: RunDirectory) -> None:
     directory.write_run(run_info(directory))
     summary = filled_summary({}, [filled_cell(id="a@1#1")])
     directory.write_summary(summary)
     run = json.loads((directory.path / "run.json").read_text())
+
     assert (run["schema_version"], run["status"]) == (2, "complete")
     assert re.fullmatch(r"[0-9-]{10}T[0-9:]{8}\+00:00", run["started_utc"])
+
     stored = json.loads((directory.path / "summary.json").read_text())
     assert stored["schema_version"] == 2
     assert stored == to_plain(summary)
     assert read(Summary, directory.path / "summary.json") == summary
 
 
-def test_a_reader_never_finds_half_a_summary(directory: RunDirectory) -> None:
-    """A summary is replaced as a whole: whoever reads meanwhile finds the old one or the new
-    one."""
+def test_a_reader_never_sees_a_partial_summary(directory: RunDirectory) -> None:
+    """A summary is replaced atomically: a concurrent reader sees the old or the new one."""
     directory.write_summary(filled_summary({"name": "x" * 100_000}, [], seed=0))
-    stop, broken, seen = threading.Event(), [], set()
+    stop, broken, seeds = threading.Event(), [], set()
 
     def read() -> None:
         while not stop.is_set():
             text = (directory.path / "summary.json").read_text()
             try:
-                seen.add(json.loads(text)["seed"])
+                seeds.add(json.loads(text)["seed"])
             except ValueError:
                 broken.append(text)
 
@@ -170,22 +173,21 @@ def test_a_reader_never_finds_half_a_summary(directory: RunDirectory) -> None:
     stop.set()
     reader.join()
     assert broken == []
-    assert seen
+    assert seeds
     assert not list(directory.path.glob("*.unfinished"))
 
 
-def test_what_is_written_is_synced_before_the_next_cell(
+def test_files_and_directories_are_synced_before_the_next_cell(
     directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every file of a cell is synced after its last byte, and so is the folder that got a new
-    name."""
+    """Every file is synced after its last byte, and every directory that got a new entry."""
     synced: dict[str, int] = {}
-    real = os.fsync
+    real_fsync = os.fsync
 
     def fsync(descriptor: int) -> None:
         path = str(Path(f"/proc/self/fd/{descriptor}").readlink()).removesuffix(".unfinished")
         synced[path] = os.fstat(descriptor).st_size
-        real(descriptor)
+        real_fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
     directory.write_cell("a@1#1", measured_load(), [Sample(1, 0, Counters())])
@@ -208,11 +210,11 @@ def test_a_server_log_is_named_after_its_cell(directory: RunDirectory) -> None:
     assert directory.server_log("a@1#1").parent.is_dir()
 
 
-def test_only_its_owner_can_read_it(directory: RunDirectory) -> None:
+def test_only_the_owner_can_read_the_directory(directory: RunDirectory) -> None:
     assert stat.S_IMODE(directory.path.stat().st_mode) == 0o700
 
 
-def test_its_manifest_holds_the_checksum_of_every_file(directory: RunDirectory) -> None:
+def test_the_manifest_has_the_checksum_of_every_file(directory: RunDirectory) -> None:
     directory.server_log("a@1#1").write_text("started\n")
     directory.write_cell("a@1#1", measured_load(), [Sample(10, 0, Counters(cpu_usage_ns=7))])
     directory.write_summary(filled_summary({}, [filled_cell(id="a@1#1")]))
@@ -224,7 +226,7 @@ def test_its_manifest_holds_the_checksum_of_every_file(directory: RunDirectory) 
 
 
 @pytest.mark.parametrize("name", ["intervals.csv", "latency.hlog", "server/a@1#1.log"])
-def test_a_file_that_lost_its_end_is_named(directory: RunDirectory, name: str) -> None:
+def test_a_truncated_file_is_reported(directory: RunDirectory, name: str) -> None:
     directory.server_log("a@1#1").write_text("started\nserving\n")
     directory.write_cell("a@1#1", measured_load(), [])
     directory.write_run(run_info(directory))
@@ -234,7 +236,7 @@ def test_a_file_that_lost_its_end_is_named(directory: RunDirectory, name: str) -
     assert damage.startswith((f"{path} is truncated to ", f"{path} is damaged"))
 
 
-def test_a_cell_that_was_under_way_is_no_damage(directory: RunDirectory) -> None:
+def test_an_unfinished_cell_is_not_damage(directory: RunDirectory) -> None:
     directory.write_run(run_info(directory))
     directory.write_cell("a@1#1", measured_load(), [])
     assert damages(directory.path) == []
@@ -245,17 +247,17 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("writes", range(1, 7))
-def test_whoever_is_killed_while_it_is_written_leaves_no_damage(
+def test_a_kill_while_writing_leaves_no_damage(
     directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    """Before each of the renames with which a cell, the summary and the manifest are replaced."""
+    """Killed before one of the renames that replace a cell, the summary and the manifest."""
     directory.write_cell("a@1#1", measured_load(), [])
     directory.write_summary(filled_summary({}, [filled_cell(id="a@1#1")]))
     directory.write_run(run_info(directory))
-    left, rename = iter(range(writes)), Path.rename
+    remaining, rename = iter(range(writes)), Path.rename
 
     def rename_or_die(path: Path, target: Path) -> Path:
-        if next(left, None) is None:
+        if next(remaining, None) is None:
             raise Killed
         return rename(path, target)
 
@@ -269,7 +271,7 @@ def test_whoever_is_killed_while_it_is_written_leaves_no_damage(
     assert damages(directory.path) == []
 
 
-def test_whoever_is_killed_while_it_is_reopened_leaves_no_damage(
+def test_a_kill_while_reopening_leaves_no_damage(
     directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory.write_cell("a@1#1", measured_load(), [])
@@ -286,18 +288,18 @@ def test_whoever_is_killed_while_it_is_reopened_leaves_no_damage(
     assert damages(directory.path) == []
 
 
-def test_a_reopened_run_goes_on_with_its_manifest(directory: RunDirectory) -> None:
+def test_a_reopened_run_continues_its_manifest(directory: RunDirectory) -> None:
     directory.write_cell("a@1#1", measured_load(), [])
     directory.write_cell("b@1#1", measured_load(), [])
     directory.write_run(run_info(directory))
-    again = RunDirectory.reopen(directory.path, {"a@1#1"})
-    again.write_cell("c@1#1", measured_load(), [])
-    again.write_run(run_info(directory))
+    reopened = RunDirectory.reopen(directory.path, {"a@1#1"})
+    reopened.write_cell("c@1#1", measured_load(), [])
+    reopened.write_run(run_info(directory))
     assert damages(directory.path) == []
     assert "load/b@1#1.json" not in (directory.path / "manifest.json").read_text()
 
 
-def test_a_full_disk_names_the_file_and_leaves_whole_lines(
+def test_a_full_disk_names_the_file_and_leaves_complete_lines(
     directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = (directory.path / "resources.csv").read_bytes()
@@ -306,8 +308,8 @@ def test_a_full_disk_names_the_file_and_leaves_whole_lines(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    says = r"cannot write .*resources.csv: No space left on device; every cell before"
-    with pytest.raises(UsageError, match=says):
+    message = r"cannot write .*resources.csv: No space left on device; every cell before"
+    with pytest.raises(UsageError, match=message):
         directory.write_cell("a@1#1", None, [Sample(10, 0, Counters())])
     with pytest.raises(UsageError, match=r"cannot write .*run.json: No space left"):
         directory.write_run(run_info(directory))

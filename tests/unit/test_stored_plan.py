@@ -1,4 +1,4 @@
-"""A stored plan is the experiment again, and what is not the same any more is named in one line."""
+"""A stored plan restores its experiment, and anything that has changed since is refused."""
 
 from __future__ import annotations
 
@@ -83,14 +83,16 @@ MIXED = replace(
 
 
 @pytest.mark.parametrize("experiment", [PLAIN, RICH, MIXED], ids=["plain", "rich", "mixed"])
-def test_what_was_stored_is_what_was_planned(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_stored_plan_restores_its_experiment(experiment: Experiment, tmp_path: Path) -> None:
     cells = expand(experiment, ("a", "b"))
     ids = [cell.id for cell in cells]
     resolved = stored_plan(experiment, cells, CpuPlan((1,), (0,), shared_cores=False))
     assert revive(raw_plan(resolved)) == resolved
+
     (tmp_path / "run.json").write_text(json.dumps(filled_run(plain(resolved), {"cpus": 2})))
-    found, order, host = read_plan(tmp_path)
-    assert (found, order, host.cpus) == (experiment, ids, 2)
+    restored, order, host = read_plan(tmp_path)
+    assert (restored, order, host.cpus) == (experiment, ids, 2)
+
     servers = ("waitress", "again")
     assert expand(read_plan(tmp_path)[0], servers) == expand(experiment, servers)
 
@@ -110,7 +112,7 @@ def test_what_was_stored_is_what_was_planned(experiment: Experiment, tmp_path: P
     ],
     ids=["empty", "list", "nothing", "neither", "no order", "unknown", "unknown inside"],
 )
-def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
+def test_an_invalid_plan_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(
         UsageError, match=r"run\.json (is not JSON|is not a valid|was written by another version)"
@@ -121,7 +123,7 @@ def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("other", "message"),
     [
         (
             replace(PLAIN, runs=3),
@@ -134,15 +136,15 @@ def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> No
         (replace(PLAIN, levels=PLAIN.levels[:1]), "levels is "),
     ],
 )
-def test_another_plan_is_refused_by_the_first_thing_that_differs(
-    asked: Experiment, says: str
+def test_a_different_plan_is_refused_with_the_first_difference(
+    other: Experiment, message: str
 ) -> None:
-    with pytest.raises(UsageError, match=says.replace("[", r"\[")):
-        require_same_plan(PLAIN, asked)
+    with pytest.raises(UsageError, match=message.replace("[", r"\[")):
+        require_same_plan(PLAIN, other)
     require_same_plan(PLAIN, replace(PLAIN, out=Path("/elsewhere"), slo=("p99<50ms",)))
 
 
-def test_another_host_or_version_is_refused() -> None:
+def test_a_different_host_or_version_is_refused() -> None:
     host = HostFacts(kernel="6.1", cpus=2, load_average="0.1")
     require_same_host(host, msgspec.structs.replace(host, load_average="9.9"))
     with pytest.raises(
@@ -150,11 +152,13 @@ def test_another_host_or_version_is_refused() -> None:
         match=r"the host has changed: kernel was '6\.1' and is now '6\.2'; start a new run",
     ):
         require_same_host(host, msgspec.structs.replace(host, kernel="6.2"))
+
     cells = [
         filled_cell(id="waitress@100#1", version="3.0.2", python="3.11.2"),
         filled_cell(id="x@1#1", version=None, python=None),
     ]
     require_same_versions(cells, {"waitress": ("3.0.2", "3.11.2"), "x": ("1", "2")})
+
     with pytest.raises(
         UsageError,
         match=r"waitress was measured with version 3.0.2 on Python 3.11.2, but now has version 3.1 ",
@@ -165,7 +169,7 @@ def test_another_host_or_version_is_refused() -> None:
 # --- the run directory
 
 
-def test_of_a_killed_run_only_the_cells_of_its_summary_stay(tmp_path: Path) -> None:
+def test_a_reopened_run_keeps_only_the_cells_of_its_summary(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, "hello")
     directory.write_run(run_info(directory))
     for cell in ("a@1#1", "b@1#1"):
@@ -174,26 +178,30 @@ def test_of_a_killed_run_only_the_cells_of_its_summary_stay(tmp_path: Path) -> N
         file.write("b@1#1,20,4")  # torn in the middle of a row
     for cell in ("a@1#1", "b@1#1"):
         directory.server_log(cell).touch()
-    kept = {path.name: path.read_text() for path in directory.path.glob("latency.*")}
-    again = RunDirectory.reopen(directory.path, {"a@1#1"})
+    logs = {path.name: path.read_text() for path in directory.path.glob("latency.*")}
+    reopened = RunDirectory.reopen(directory.path, {"a@1#1"})
+
     for name in ("resources.csv", "intervals.csv"):
-        rows = list(csv.DictReader((again.path / name).read_text().splitlines()))
+        rows = list(csv.DictReader((reopened.path / name).read_text().splitlines()))
         assert {row["cell"] for row in rows} == {"a@1#1"}
-    assert [path.name for path in (again.path / "load").iterdir()] == ["a@1#1.json"]
-    assert [path.name for path in (again.path / "server").iterdir()] == ["a@1#1.log"]
-    assert "Tag=b" not in (again.path / "latency.hlog").read_text()
-    again.write_cell("b@1#1", measured_load(), [])
-    assert {path.name: path.read_text() for path in directory.path.glob("latency.*")} == kept
-    again.write_run(run_info(again))
-    assert json.loads((again.path / "run.json").read_text())[
+
+    assert [path.name for path in (reopened.path / "load").iterdir()] == ["a@1#1.json"]
+    assert [path.name for path in (reopened.path / "server").iterdir()] == ["a@1#1.log"]
+    assert "Tag=b" not in (reopened.path / "latency.hlog").read_text()
+
+    reopened.write_cell("b@1#1", measured_load(), [])
+    assert {path.name: path.read_text() for path in directory.path.glob("latency.*")} == logs
+
+    reopened.write_run(run_info(reopened))
+    assert json.loads((reopened.path / "run.json").read_text())[
         "started_utc"
     ] == directory.started_utc.isoformat(timespec="seconds")
 
 
-# --- how long it takes
+# --- estimated times
 
 
-def test_an_experiment_takes_its_loads_its_waits_and_what_servers_need() -> None:
+def test_the_estimate_includes_loads_waits_and_server_starts() -> None:
     cells = expand(replace(PLAIN, runs=2), ("waitress",))
     assert experiment_s(cells, PLAIN) == 4 * (13 + 2)
     waiting = replace(PLAIN, procedure=Procedure(settle_ns=120 * NS_PER_S))
@@ -202,7 +210,7 @@ def test_an_experiment_takes_its_loads_its_waits_and_what_servers_need() -> None
     assert longest_s(cells, PLAIN) == experiment_s(cells, PLAIN)
 
 
-def test_what_is_left_takes_as_long_as_what_is_done_took() -> None:
+def test_remaining_trials_are_expected_to_take_as_long_as_the_completed_ones() -> None:
     cells = expand(replace(PLAIN, runs=2), ("waitress",))
     assert remaining_s(cells[:1], 30.0, cells[1:], PLAIN) == pytest.approx(3 * 30)
     assert remaining_s(cells, 100.0, [], PLAIN) == 0
@@ -211,12 +219,13 @@ def test_what_is_left_takes_as_long_as_what_is_done_took() -> None:
 # --- warm-up by requests
 
 
-def test_a_warm_up_lasts_until_so_many_requests_were_due() -> None:
+def test_a_warm_up_lasts_for_at_least_the_given_number_of_requests() -> None:
     load = replace(PLAIN.load, warmup_requests=500)
     slow, fast = Level(rate_per_s=100.0), Level(rate_per_s=10_000.0)
     phases = [
         load_plan("http://h/", Request(), load, level, 1).phases.warmup_ns for level in (slow, fast)
     ]
+
     assert phases == [5 * NS_PER_S, 2 * NS_PER_S]
     assert load.load_ns_at(slow) == 16 * NS_PER_S
     with pytest.raises(UsageError, match="--warmup-requests requires --rates; use --warmup"):
@@ -226,57 +235,43 @@ def test_a_warm_up_lasts_until_so_many_requests_were_due() -> None:
 # --- the command line
 
 
-def dry(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+def dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert run(["sweep", *words, "--dry-run"]) == 0
     plan: dict[str, Any] = json.loads(capsys.readouterr().out)
     return plan
 
 
-def test_as_many_runs_as_it_takes_and_six_at_least(capsys: pytest.CaptureFixture[str]) -> None:
-    assert dry(capsys, "--servers", "waitress")["runs"] == 1
-    assert dry(capsys, "--servers", "waitress,again=waitress", "--compare")["runs"] == 6
-    plan = dry(
-        capsys,
-        "--servers",
-        "waitress,wsgiref,cheroot",
-        "--compare",
-        "--settle",
-        "1s",
-        "--aggregate",
-        "trim",
-    )
+def test_a_comparison_has_as_many_runs_as_needed_and_at_least_six(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert dry_run(capsys, "--servers", "waitress")["runs"] == 1
+    assert dry_run(capsys, "--servers", "waitress,again=waitress", "--compare")["runs"] == 6
+
+    words = "--servers waitress,wsgiref,cheroot --compare --settle 1s --aggregate trim"
+    plan = dry_run(capsys, *words.split())
     assert plan["runs"] == 7
     assert plan["procedure"] == {"settle_ns": NS_PER_S, "reruns": 3, "aggregate": "trim"}
     assert plan["estimated_seconds"] > plan["load_seconds"]
-    assert dry(capsys, "--servers", "waitress,wsgiref", "--compare", "--runs", "4")["runs"] == 4
+    assert dry_run(capsys, "--servers", "waitress,wsgiref", "--compare", "--runs", "4")["runs"] == 4
 
 
-def test_the_runs_that_an_intervention_adds_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_runs_of_an_intervention_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--servers", "waitress", "--rates", "100,200", "--cpus", "0.5")
-    usual, further = dry(capsys, *words), dry(capsys, *words, "--intervene", "cpu")
-    assert (usual["intervention_runs"], further["intervention_runs"]) == (0, 2 * 12)
-    for name in ("load_seconds", "estimated_seconds"):
-        assert further[name] == pytest.approx(13 * usual[name])
-    assert (
-        run(
-            [
-                "sweep",
-                "--servers",
-                "waitress",
-                "--server-cpus",
-                "0",
-                "--intervene",
-                "cpu",
-                "--dry-run",
-            ]
-        )
-        == 2
+    without, with_intervention = (
+        dry_run(capsys, *words),
+        dry_run(capsys, *words, "--intervene", "cpu"),
     )
+    assert (without["intervention_runs"], with_intervention["intervention_runs"]) == (0, 2 * 12)
+    for name in ("load_seconds", "estimated_seconds"):
+        assert with_intervention[name] == pytest.approx(13 * without[name])
+
+    pinned = "sweep --servers waitress --server-cpus 0 --intervene cpu --dry-run"
+    assert run(pinned.split()) == 2
     assert "there is no CPU limit to lift" in capsys.readouterr().err
 
 
 def store(directory: Path, experiment: Experiment, status: str) -> None:
-    """As much of a run as resuming it looks at."""
+    """Write the parts of a run directory that resuming reads."""
     run_json = filled_run({**plain(experiment), "order": []}, plain(host_facts()))
     (directory / "run.json").write_text(json.dumps(run_json))
     summary = filled_summary({}, [], status=status)
@@ -288,39 +283,42 @@ def test_a_complete_run_and_a_missing_one_cannot_be_resumed(
 ) -> None:
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith(f"wsgiload: {tmp_path}/run.json cannot be read: ")
+
     store(tmp_path, PLAIN, "complete")
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
     assert f"{tmp_path} is complete; there is nothing to resume" in capsys.readouterr().err
+
     (tmp_path / "summary.json").write_text('{"status": "interr')
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
+    error = capsys.readouterr().err
     assert (
-        said.startswith(f"wsgiload: {tmp_path}/summary.json is not JSON: ")
-        and said.count("\n") == 1
+        error.startswith(f"wsgiload: {tmp_path}/summary.json is not JSON: ")
+        and error.count("\n") == 1
     )
+
     (tmp_path / "summary.json").unlink()
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith(f"wsgiload: {tmp_path}/summary.json cannot be read: ")
 
 
-def test_an_objective_is_stored_with_the_plan_and_another_may_take_its_place(
+def test_a_stored_objective_can_be_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert dry(capsys, "--servers", "waitress")["slo"] == []
-    assert dry(capsys, "--servers", "waitress", "--slo", "p99<50ms")["slo"] == [
+    assert dry_run(capsys, "--servers", "waitress")["slo"] == []
+    assert dry_run(capsys, "--servers", "waitress", "--slo", "p99<50ms")["slo"] == [
         "p99<50ms",
         "error_rate<=0.1%",
     ]
+
     store(tmp_path, replace(PLAIN, slo=("p99<50ms",)), "interrupted")
-    module = sys.modules[
-        "wsgiload.sweeps.sweep"
-    ]  # the name in the package is taken by the function
+    module = sys.modules["wsgiload.sweeps.sweep"]
     monkeypatch.setattr(module, "_carry_out", lambda experiment, *_: experiment)
+
     assert cast(Any, module).resume_sweep(tmp_path).slo == ("p99<50ms",)
     assert cast(Any, module).resume_sweep(tmp_path, slo=("p99<1s",)).slo == ("p99<1s",)
 
 
-def test_another_revision_of_the_app_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_different_revision_of_the_app_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wsgiload.results.stored_plan.revision_of", lambda folder: "bbb")
     with pytest.raises(UsageError, match="it is at revision bbb and was at aaa"):
         require_same_revision(replace(PLAIN, app_revision="aaa"))

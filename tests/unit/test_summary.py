@@ -1,4 +1,4 @@
-"""What becomes of the records of cells in summary.json, and which exit code a sweep ends with."""
+"""The summary of cell records in summary.json, and the exit code of a sweep."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def setting(*, shared_cores: bool = False) -> Setting:
 
 
 @pytest.fixture(scope="module")
-def invented(tmp_path_factory: pytest.TempPathFactory) -> LoadReport:
-    """The report of a load that is valid, over 20 s from the moment 81 000 s."""
-    folder = write_run(tmp_path_factory.mktemp("invented") / "run") / "load"
-    load = read(LoadReport, folder / "waitress@1000#1.json")
+def valid_load(tmp_path_factory: pytest.TempPathFactory) -> LoadReport:
+    """The report of a valid load of 20 s, which started at 81,000 s on the monotonic clock."""
+    directory = write_run(tmp_path_factory.mktemp("invented") / "run") / "load"
+    load = read(LoadReport, directory / "waitress@1000#1.json")
     assert load.verdict.status == "valid"
     phases = msgspec.structs.replace(
         load.plan.phases, warmup_ns=5 * NS_PER_S, measure_ns=20 * NS_PER_S
@@ -69,10 +69,9 @@ def invented(tmp_path_factory: pytest.TempPathFactory) -> LoadReport:
 
 
 @pytest.fixture
-def record(invented: LoadReport) -> CellRecord:
-    """A cell that was measured without a fault: half a core in use all the time, and a peak of 64
-    MiB."""
-    start_ns = invented.clock.monotonic_ns
+def record(valid_load: LoadReport) -> CellRecord:
+    """A cell measured without failures, which used half a core and at most 64 MiB."""
+    start_ns = valid_load.clock.monotonic_ns
     samples = [
         Sample(
             start_ns + second * NS_PER_S,
@@ -81,9 +80,10 @@ def record(invented: LoadReport) -> CellRecord:
         )
         for second in range(30)
     ]
+
     return CellRecord(
         CELL,
-        load=invented,
+        load=valid_load,
         samples=samples,
         enforcement=ENFORCED,
         memory_peak_bytes=2**26,
@@ -94,7 +94,7 @@ def record(invented: LoadReport) -> CellRecord:
 
 
 def changed(record: CellRecord, **parts: Any) -> CellRecord:
-    """The same with these parts of the load's report."""
+    """A copy of the record in which these fields of the load report are replaced."""
     assert record.load is not None
     return replace(record, load=msgspec.structs.replace(record.load, **parts))
 
@@ -133,29 +133,32 @@ def errors(summary: Summary) -> list[str]:
 # --- cells
 
 
-def test_a_measured_cell_is_what_the_generator_and_the_kernel_reported(
-    record: CellRecord, invented: LoadReport
+def test_a_measured_cell_has_the_figures_of_generator_and_kernel(
+    record: CellRecord, valid_load: LoadReport
 ) -> None:
     cell = summarise_cell(record, FOUND["wsgiref"], setting())
+
     assert (cell.id, cell.server, cell.variant) == ("wsgiref@1000#1", "wsgiref", "default")
     assert (cell.rate, cell.connections, cell.run) == (1000.0, None, 1)
-    assert cell.verdict == invented.verdict
-    assert cell.rate_result == invented.rate
-    assert cell.outcomes == invented.outcomes
-    assert cell.response_time_ns == invented.response_time_ns
+    assert cell.verdict == valid_load.verdict
+    assert cell.rate_result == valid_load.rate
+    assert cell.outcomes == valid_load.outcomes
+    assert cell.response_time_ns == valid_load.response_time_ns
+
     assert cell.limits is not None and cell.resources is not None
     assert cell.limits.backend == "cgroup-v1"
     assert (cell.limits.server_cpus, cell.limits.client_cpus) == ((1,), (0,))
     assert cell.resources.cpu_cores_mean == 0.5
     assert cell.resources.memory_peak_bytes == 2**26
     assert cell.resources.oom_kills == 0
+
     assert cell.server_exit == ExitStatus(code=0, signal=None, clean=True)
     assert cell.failure is None
     assert cell.keepalive_honoured is True
     assert (cell.warmup_s, cell.duration_s) == (5, 20)
 
 
-def test_a_variant_is_told_apart_from_its_server(record: CellRecord) -> None:
+def test_a_variant_is_distinguished_from_its_server(record: CellRecord) -> None:
     cell = summarise_cell(replace(record, cell=OTHER), FOUND["gunicorn-gthread"], setting())
     assert (cell.server, cell.variant, cell.id) == (
         "gunicorn",
@@ -164,9 +167,10 @@ def test_a_variant_is_told_apart_from_its_server(record: CellRecord) -> None:
     )
 
 
-def test_a_failed_cell_has_its_failure_and_null_for_all_that_was_not_measured() -> None:
+def test_a_failed_cell_has_its_failure_and_null_for_unmeasured_values() -> None:
     failed = CellRecord(CELL, failure=FAILURE, enforcement=ENFORCED, oom_kills=1)
     cell = summarise_cell(failed, FOUND["wsgiref"], setting())
+
     assert cell.failure == CellFailure(
         step="start", message="it fell over; hold it", log_tail="Traceback"
     )
@@ -181,20 +185,19 @@ def test_a_failed_cell_has_its_failure_and_null_for_all_that_was_not_measured() 
         "offered_quantiles_ns",
         "server_exit",
     }
+
     assert cell.resources is not None
     assert cell.resources.oom_kills == 1
     assert cell.resources.cpu_cores_mean is None
 
 
-def test_a_server_that_does_not_run_on_the_apps_interpreter_failed_by_itself_and_not_by_the_generator() -> (
-    None
-):
+def test_an_unsupported_interpreter_is_a_provisioning_failure() -> None:
     failure = failure_of(UsageError("meinheld runs on Python <=3.12", "leave it out"))
     assert failure.step == "provision"
     assert "leave it out" in failure.message
 
 
-def test_a_cell_that_never_got_an_environment_knows_neither_versions_nor_limits() -> None:
+def test_a_cell_without_an_environment_has_neither_versions_nor_limits() -> None:
     unbuilt = CellRecord(CELL, failure=failure_of(ProvisionError("no compiler", step="provision")))
     cell = summarise_cell(unbuilt, FOUND["wsgiref"], setting())
     assert cell.failure is not None and cell.failure.step == "provision"
@@ -214,7 +217,7 @@ def test_a_cell_that_never_got_an_environment_knows_neither_versions_nor_limits(
         (("invalid", "client"), ("invalid", "client")),
     ],
 )
-def test_shared_cores_are_a_warning_beside_what_the_generator_found(
+def test_shared_cores_add_a_warning_to_the_verdict_of_the_generator(
     record: CellRecord, before: tuple[str, str | None], after: tuple[str, str]
 ) -> None:
     cell = summarise_cell(
@@ -228,40 +231,42 @@ def test_shared_cores_are_a_warning_beside_what_the_generator_found(
 
 
 @pytest.mark.parametrize(
-    ("of_grid", "checks"),
+    ("keepalive", "checks"),
     [(None, ["no-keepalive"]), ("on", ["no-keepalive"]), (7, ["no-keepalive"]), ("off", [])],
 )
-def test_a_server_that_was_asked_to_keep_connections_and_did_not_raises_v6(
-    record: CellRecord, of_grid: Any, checks: list[str]
+def test_a_server_that_ignores_keep_alive_has_a_warning(
+    record: CellRecord, keepalive: Any, checks: list[str]
 ) -> None:
     closing = replace(record, keepalive_honoured=False)
-    cell = summarise_cell(closing, replace(FOUND["wsgiref"], keepalive=of_grid), setting())
+    cell = summarise_cell(closing, replace(FOUND["wsgiref"], keepalive=keepalive), setting())
     assert checks_of(cell) == checks
     assert status_of(cell)[0] == ("warn" if checks else "valid")
 
 
-def test_what_others_counted_is_stored_and_judged(record: CellRecord) -> None:
+def test_external_counts_are_stored_and_checked(record: CellRecord) -> None:
     assert record.load is not None
     sent = max_sent_requests(record.load)
     assert sent is not None
     watched = replace(record, external=ExternalReading(sent + 1_000, TcpCounts(2, 0, 0, 0)))
     cell = summarise_cell(watched, FOUND["wsgiref"], setting())
+
     assert status_of(cell) == ("invalid", "client")
     assert checks_of(cell) == ["app-calls"]
     assert cell.external_counts is not None
     assert cell.external_counts.requests_seen == sent + 1_000
     assert [note for note in cell.notes if note.startswith("this host retransmitted TCP segments")]
     assert errors(summary_of(watched)) == []
-    own_app = replace(record, external=ExternalReading(None, TcpCounts(0, 0, 0, 0)))
-    unwatched = summarise_cell(own_app, FOUND["wsgiref"], setting())
+
+    without_calls = replace(record, external=ExternalReading(None, TcpCounts(0, 0, 0, 0)))
+    unwatched = summarise_cell(without_calls, FOUND["wsgiref"], setting())
     assert unwatched.not_checked is not None
     assert [one.check for one in unwatched.not_checked] == ["noise-floor", "app-calls"]
     assert status_of(unwatched)[0] == "valid"
 
 
-def test_a_limit_that_does_not_hold_is_listed_and_warned_of_by_name(record: CellRecord) -> None:
-    loose = replace(record, enforcement=Enforcement("none", {}, ("memory", "pids")))
-    cell = summarise_cell(loose, FOUND["wsgiref"], setting())
+def test_an_unenforced_limit_is_listed_and_named_in_a_warning(record: CellRecord) -> None:
+    unenforced = replace(record, enforcement=Enforcement("none", {}, ("memory", "pids")))
+    cell = summarise_cell(unenforced, FOUND["wsgiref"], setting())
     assert cell.limits is not None and cell.verdict is not None
     assert cell.limits.not_enforced == ("memory", "pids")
     assert status_of(cell) == ("warn", "host")
@@ -269,7 +274,7 @@ def test_a_limit_that_does_not_hold_is_listed_and_warned_of_by_name(record: Cell
     assert reason.message == "limits not enforced: memory, pids"
 
 
-def test_a_cpu_limit_that_does_not_hold_is_not_one_that_a_server_leaves_unused(
+def test_an_unenforced_cpu_limit_is_not_reported_as_unused(
     record: CellRecord,
 ) -> None:
     assert record.load is not None
@@ -287,18 +292,18 @@ def test_a_cpu_limit_that_does_not_hold_is_not_one_that_a_server_leaves_unused(
     ]
 
 
-def test_the_verdict_of_the_generator_is_not_changed_by_being_summarised(
-    record: CellRecord, invented: LoadReport
+def test_summarising_does_not_change_the_verdict_of_the_generator(
+    record: CellRecord, valid_load: LoadReport
 ) -> None:
-    before = to_plain(invented.verdict)
+    before = to_plain(valid_load.verdict)
     summarise_cell(record, FOUND["wsgiref"], setting(shared_cores=True))
-    assert to_plain(invented.verdict) == before
+    assert to_plain(valid_load.verdict) == before
 
 
-# --- the whole
+# --- the summary
 
 
-def test_a_summary_keeps_the_order_asked_for_and_holds_only_cells_that_were_run(
+def test_a_summary_has_the_planned_order_and_only_measured_cells(
     record: CellRecord,
 ) -> None:
     summary = summary_of(record, status="interrupted")
@@ -312,8 +317,10 @@ def test_a_summary_keeps_the_order_asked_for_and_holds_only_cells_that_were_run(
 def test_every_kind_of_cell_is_accepted_by_the_schema(record: CellRecord) -> None:
     failed = CellRecord(OTHER, failure=FAILURE, enforcement=ENFORCED, oom_kills=1)
     unbuilt = CellRecord(OTHER, failure=FAILURE)
-    loose = replace(record, enforcement=Enforcement("none", {}, ("cpus",)))
-    assert errors(summary_of(record, failed, unbuilt, loose, on=setting(shared_cores=True))) == []
+    unenforced = replace(record, enforcement=Enforcement("none", {}, ("cpus",)))
+    assert (
+        errors(summary_of(record, failed, unbuilt, unenforced, on=setting(shared_cores=True))) == []
+    )
     assert errors(summary_of(status="failed")) == []
 
 
@@ -331,11 +338,11 @@ def causes(record: CellRecord) -> dict[int, CellRecord]:
 
 
 @pytest.mark.parametrize("code", [0, 97, 98])
-def test_each_cause_alone_has_its_code(causes: dict[int, CellRecord], code: int) -> None:
+def test_each_cause_alone_has_its_exit_code(causes: dict[int, CellRecord], code: int) -> None:
     assert exit_code(summary_of(causes[code])) == code
 
 
-def test_a_failed_threshold_is_99_and_only_where_nothing_worse_holds(
+def test_a_failed_threshold_is_99_unless_something_worse_happened(
     causes: dict[int, CellRecord],
 ) -> None:
     assert exit_code(summary_of(causes[0]), thresholds_failed=True) == 99
@@ -343,7 +350,7 @@ def test_a_failed_threshold_is_99_and_only_where_nothing_worse_holds(
     assert exit_code(summary_of(causes[97]), thresholds_failed=True) == 97
 
 
-def test_an_undecided_threshold_is_98_even_beside_one_that_failed(
+def test_an_undecided_threshold_is_98_even_if_another_failed(
     causes: dict[int, CellRecord],
 ) -> None:
     assert exit_code(summary_of(causes[0]), thresholds_undecided=True) == 98
@@ -351,7 +358,7 @@ def test_an_undecided_threshold_is_98_even_beside_one_that_failed(
     assert exit_code(summary_of(causes[97]), thresholds_undecided=True) == 97
 
 
-def test_of_several_causes_the_first_in_the_documented_order_counts(
+def test_the_first_of_several_causes_in_the_documented_order_counts(
     causes: dict[int, CellRecord],
 ) -> None:
     for size in (2, 3):
@@ -370,7 +377,7 @@ def test_an_interrupted_sweep_is_130_whatever_else_happened(causes: dict[int, Ce
     assert exit_code(everything, thresholds_failed=True) == 130
 
 
-def test_a_generator_that_breaks_is_98_because_no_server_is_at_fault() -> None:
+def test_a_generator_crash_is_98_because_no_server_is_at_fault() -> None:
     broken = CellRecord(
         CELL, failure=failure_of(LoadError("the generator ended with code -11 and no report"))
     )
@@ -384,7 +391,7 @@ def transferred(record: CellRecord, *times_ns: int) -> CellRecord:
     return changed(record, transfer_ns=times(*times_ns))
 
 
-def test_bodies_that_wait_for_a_delayed_acknowledgement_are_explained_in_words(
+def test_bodies_that_wait_for_a_delayed_acknowledgement_are_a_warning(
     record: CellRecord,
 ) -> None:
     one_in_five = transferred(record, *[0] * 80, *[42_000_000] * 20)
@@ -405,16 +412,16 @@ def test_bodies_that_wait_for_a_delayed_acknowledgement_are_explained_in_words(
         [0] * 1_000 + [42_000_000] * 5,
         [ms * 1_000_000 for ms in range(100)],
     ],
-    ids=["faster", "slower", "hardly any", "of every length"],
+    ids=["faster", "slower", "rare", "uniform"],
 )
-def test_another_transfer_time_is_nobodys_delayed_acknowledgement(
+def test_other_transfer_times_are_not_delayed_acknowledgements(
     record: CellRecord, times_ns: list[int]
 ) -> None:
     cell = summarise_cell(transferred(record, *times_ns), FOUND["wsgiref"], setting())
     assert checks_of(cell) == []
 
 
-def test_a_server_that_never_became_ready_still_tells_what_memory_it_took(
+def test_a_server_that_never_became_ready_still_has_its_memory_use(
     record: CellRecord,
 ) -> None:
     unready = replace(
