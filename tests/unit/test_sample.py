@@ -1,4 +1,4 @@
-"""Sampling at fixed moments, and what the samples add up to."""
+"""Sampling at a fixed interval, and the summary of the samples."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONTRACT_KEYS = (
 )
 
 
-class Ticking:
+class CountingGroup:
     """A group whose CPU counter grows by one per reading; some readings fail."""
 
     def __init__(self, fails: Callable[[int], bool] = lambda reading: False) -> None:
@@ -57,7 +57,7 @@ def at(milliseconds: int, **values: int) -> Sample:
     return Sample(milliseconds * MS, 0, Counters(**values))
 
 
-def test_names_are_those_of_the_contract() -> None:
+def test_columns_and_keys_match_the_contract() -> None:
     assert ",".join(RESOURCE_COLUMNS) == CONTRACT_COLUMNS
     assert list(to_plain(NOTHING_SAMPLED)) == CONTRACT_KEYS.split()
     row = at(1, pids=3).row("cell")
@@ -65,12 +65,13 @@ def test_names_are_those_of_the_contract() -> None:
     assert row[:2] == ["cell", MS] and row[RESOURCE_COLUMNS.index("pids")] == 3
 
 
-def test_samples_in_order_with_one_at_the_end() -> None:
-    group = Ticking()
+def test_samples_are_in_order_and_the_last_is_taken_at_the_end() -> None:
+    group = CountingGroup()
     with Sampler(group, interval_ns=2 * MS) as sampler:
         wait_for(sampler, 5)
     samples = sampler.stop()
     times = [sample.t_ns for sample in samples]
+
     assert times == sorted(times) and len(samples) == group.readings
     assert all(sample.late_ns >= 0 for sample in samples)
     assert samples[-1].late_ns < 1_000 * MS
@@ -78,36 +79,37 @@ def test_samples_in_order_with_one_at_the_end() -> None:
 
 
 def test_a_long_interval_does_not_delay_the_end() -> None:
-    with Sampler(Ticking(), interval_ns=3_600_000 * MS) as sampler:
+    with Sampler(CountingGroup(), interval_ns=3_600_000 * MS) as sampler:
         wait_for(sampler, 1)
     assert len(sampler.samples) == 2
 
 
 def test_a_source_that_fails_becomes_none(tmp_path: Path) -> None:
-    group = Ticking(fails=lambda reading: reading % 2 == 0)
+    group = CountingGroup(fails=lambda reading: reading % 2 == 0)
     with Sampler(group, interval_ns=MS, root=tmp_path) as sampler:
         wait_for(sampler, 4)
     assert [sample.counters.cpu_usage_ns for sample in sampler.samples[:4]] == [1, None, 3, None]
     assert sampler.samples[0].counters.steal_ns is None
 
 
-def test_stopping_what_never_began() -> None:
-    assert Sampler(Ticking()).stop() == ()
+def test_a_sampler_that_never_started_can_be_stopped() -> None:
+    assert Sampler(CountingGroup()).stop() == ()
 
 
-def test_reads_the_accept_queue_of_a_port() -> None:
+def test_the_accept_queue_of_a_port_is_sampled() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=4) as server:
         port = server.getsockname()[1]
         with (
             socket.create_connection(("127.0.0.1", port)),
-            Sampler(Ticking(), port=port, interval_ns=MS) as sampler,
+            Sampler(CountingGroup(), port=port, interval_ns=MS) as sampler,
         ):
             wait_for(sampler, 2)
+
     assert sampler.samples[0].counters.listen_queue == 1
     assert sampler.samples[0].counters.listen_drops == 0
 
 
-def test_adds_up_what_lies_in_the_window() -> None:
+def test_the_summary_covers_the_samples_in_the_window() -> None:
     samples = [
         at(0, cpu_usage_ns=0, memory_bytes=900, oom_kill=0, pids=9, nr_periods=0, nr_throttled=0),
         at(
@@ -148,6 +150,7 @@ def test_adds_up_what_lies_in_the_window() -> None:
         ),
     ]
     summary = summarise(samples, (50 * MS, 350 * MS), ok_count=30)
+
     assert summary.cpu_cores_mean == pytest.approx(0.5)
     assert summary.cpu_cores_peak == pytest.approx(0.8)
     assert summary.cpu_ns_per_request == 5 * MS  # 0.5 cores over 300 ms for 30 requests
@@ -161,7 +164,7 @@ def test_adds_up_what_lies_in_the_window() -> None:
     )
 
 
-def test_pressure_and_accept_queue() -> None:
+def test_pressure_and_accept_queue_are_summarised() -> None:
     samples = [
         at(0, psi_cpu_some_ns=5 * MS, listen_queue=0, listen_drops=2),
         at(100, psi_cpu_some_ns=30 * MS, listen_queue=7, listen_drops=2),
@@ -172,19 +175,19 @@ def test_pressure_and_accept_queue() -> None:
     assert (summary.listen_queue_peak, summary.listen_drops) == (7, 4)
 
 
-def test_pressure_is_never_more_than_the_whole_time() -> None:
+def test_pressure_never_exceeds_the_whole_time() -> None:
     samples = [at(0, psi_cpu_some_ns=0), at(1_000, psi_cpu_some_ns=1_003 * MS)]
     assert summarise(samples, (0, 1_000 * MS), None).psi_cpu_some_ratio == 1.0
 
 
 @pytest.mark.parametrize("samples", [[], [at(5)], [at(5, cpu_usage_ns=3)], [at(5), at(6)]])
-def test_too_little_is_unknown_not_zero(samples: list[Sample]) -> None:
+def test_too_few_samples_give_unknown_instead_of_zero(samples: list[Sample]) -> None:
     summary = summarise(samples, (0, 10 * MS), 10)
     assert summary == NOTHING_SAMPLED
     assert set(to_plain(summary).values()) == {None}
 
 
-def test_no_request_no_cost_per_request() -> None:
+def test_without_requests_the_cost_per_request_is_unknown() -> None:
     samples = [at(0, cpu_usage_ns=0), at(100, cpu_usage_ns=MS)]
     assert summarise(samples, (0, 100 * MS), 0).cpu_ns_per_request is None
     assert summarise(samples, (0, 100 * MS), None).cpu_ns_per_request is None
@@ -198,25 +201,25 @@ def test_a_cost_per_request_needs_samples_of_the_whole_window() -> None:
     assert died.cpu_ns_per_request is None and died.cpu_cores_mean == pytest.approx(0.5)
 
 
-def test_a_counter_that_went_back_is_unknown() -> None:
+def test_a_counter_that_decreased_is_unknown() -> None:
     samples = [at(0, cpu_usage_ns=9, listen_drops=9), at(100, cpu_usage_ns=3, listen_drops=0)]
     summary = summarise(samples, (0, 100 * MS), 1)
     assert summary.cpu_cores_mean is None and summary.listen_drops is None
 
 
-def test_a_very_short_last_step_makes_no_peak() -> None:
+def test_a_very_short_last_interval_is_not_a_peak() -> None:
     samples = [at(0, cpu_usage_ns=0), at(100, cpu_usage_ns=10 * MS), at(200, cpu_usage_ns=20 * MS)]
     samples.append(at(201, cpu_usage_ns=24 * MS))
     assert summarise(samples, (0, 300 * MS), 1).cpu_cores_peak == pytest.approx(0.1)
 
 
-def test_gaps_are_bridged_by_the_times_really_sampled() -> None:
+def test_a_gap_is_bridged_by_the_samples_around_it() -> None:
     samples = [at(0, cpu_usage_ns=0), at(100), at(400, cpu_usage_ns=200 * MS)]
     assert summarise(samples, (0, 400 * MS), 1).cpu_cores_mean == pytest.approx(0.5)
     assert asdict(samples[1].counters)["cpu_usage_ns"] is None
 
 
-class Filed:
+class CounterFiles:
     """A group whose counters come from files."""
 
     def __init__(self, folder: Path) -> None:
@@ -234,16 +237,17 @@ class Filed:
         )
 
 
-def test_files_are_read_without_the_interpreter_and_parsed_at_the_end(tmp_path: Path) -> None:
+def test_files_are_read_in_native_code_and_parsed_at_the_end(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=4) as server:
         port = server.getsockname()[1]
         with (
             socket.create_connection(("127.0.0.1", port)),
             Sampler(
-                Filed(tmp_path), port=port, pids=lambda: [os.getpid()], interval_ns=2 * MS
+                CounterFiles(tmp_path), port=port, pids=lambda: [os.getpid()], interval_ns=2 * MS
             ) as sampler,
         ):
             time.sleep(0.05)
+
     samples = sampler.samples
     times = [sample.t_ns for sample in samples]
     assert len(samples) > 3 and times == sorted(times)
@@ -260,6 +264,6 @@ def test_files_are_read_without_the_interpreter_and_parsed_at_the_end(tmp_path: 
     assert sampler.stop() == samples
 
 
-def test_a_sample_whose_reading_was_held_up_is_marked() -> None:
+def test_a_sample_that_took_too_long_to_read_is_marked() -> None:
     assert Sample(0, 0, Counters(), width_ns=10 * MS + 1).is_wide
     assert not Sample(0, 0, Counters(), width_ns=10 * MS).is_wide

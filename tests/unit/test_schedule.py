@@ -1,4 +1,4 @@
-"""Ramps, steps and traces from the command line and from Python: their plans, and their errors."""
+"""Ramps, steps and traces from the command line and from Python: plans and errors."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ POLICY = OpenLoop(arrivals="poisson", on_busy="grow", max_connections=None, max_
 
 
 @pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def dry(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+def dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert run(["load", URL, *words, "--dry-run"]) == 0, capsys.readouterr().err
     plan: dict[str, Any] = json.loads(capsys.readouterr().out)
     return plan
 
 
-def understood(plan: dict[str, Any]) -> OpenLoop:
-    """The open loop of a plan, whether it spells its defaults out or not."""
+def open_loop_of(plan: dict[str, Any]) -> OpenLoop:
+    """The open loop of a plan, including its defaults."""
     return msgspec.convert(plan["load"]["open"], OpenLoop)
 
 
@@ -42,7 +42,7 @@ def trace(text: str, name: str = "trace.txt") -> str:
     return name
 
 
-# --- what is asked for
+# --- plans
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def trace(text: str, name: str = "trace.txt") -> str:
 def test_a_schedule_is_one_key_of_the_plan_and_sets_its_duration(
     capsys: pytest.CaptureFixture[str], words: list[str], key: str, value: object, measured_s: float
 ) -> None:
-    plan = dry(capsys, *words, "-c", "7", "--max-pending", "3")
+    plan = dry_run(capsys, *words, "-c", "7", "--max-pending", "3")
     open_loop = {
         key: value,
         "arrivals": "poisson",
@@ -84,28 +84,22 @@ def test_a_schedule_is_one_key_of_the_plan_and_sets_its_duration(
         "max_connections": 7,
         "max_pending": 3,
     }
-    assert understood(plan) == msgspec.convert(open_loop, OpenLoop)
+
+    assert open_loop_of(plan) == msgspec.convert(open_loop, OpenLoop)
     assert plan["phases"]["measure_ns"] == measured_s * NS_PER_S
 
 
 def test_a_trace_is_part_of_the_plan_and_replaces_arrivals(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    plan = dry(
-        capsys,
-        "--replay",
-        trace("# two users\n0\n0.5\n1500ms\n"),
-        "--replay-speed",
-        "2",
-        "--warmup",
-        "250ms",
-    )
+    file = trace("# two users\n0\n0.5\n1500ms\n")
+    plan = dry_run(capsys, *f"--replay {file} --replay-speed 2 --warmup 250ms".split())
+
     replay = {"offsets_ns": [0, NS_PER_S // 2, 3 * NS_PER_S // 2], "speed": 2}
     policy = {"on_busy": "grow", "max_connections": None, "max_pending": None}
-    assert understood(plan) == msgspec.convert({"replay": replay} | policy, OpenLoop)
+    assert open_loop_of(plan) == msgspec.convert({"replay": replay} | policy, OpenLoop)
     assert "arrivals" not in plan["load"]["open"]
-    # Two gaps of 0.75 s on average: 2.25 s, at twice the speed 1.125 s, of which the warm-up is a
-    # part.
+    # Two gaps of 0.75 s on average: 2.25 s, or 1.125 s at twice the speed, including the warm-up.
     phases = {"warmup_ns": 250_000_000, "measure_ns": 875_000_000, "cooldown_ns": 0}
     assert plan["phases"] == phases | {"drain_ns": None}
 
@@ -125,7 +119,7 @@ def test_the_source_with_the_highest_precedence_wins(
     capsys: pytest.CaptureFixture[str], file: str, words: list[str], key: str, measured_s: float
 ) -> None:
     Path("wsgiload.toml").write_text(file)
-    plan = dry(capsys, *words)
+    plan = dry_run(capsys, *words)
     assert key in plan["load"]["open"]
     assert plan["phases"]["measure_ns"] == measured_s * NS_PER_S
 
@@ -141,7 +135,7 @@ def test_the_duration_of_a_schedule_is_the_default_duration() -> None:
     assert measured_ns(None, Replay((0, 10, 20)), 5 * NS_PER_S) == 25 * NS_PER_S
 
 
-def test_seconds_from_python_are_a_trace() -> None:
+def test_offsets_from_python_are_in_seconds() -> None:
     replay = Replay([0, 0.25, 0.25, 1]).onto(POLICY).replay
     assert replay is not None
     assert replay.offsets_ns == (0, 250_000_000, 250_000_000, NS_PER_S)
@@ -156,11 +150,11 @@ def test_a_trace_from_a_file_keeps_every_nanosecond() -> None:
     assert replay.offsets_ns == offsets_ns
 
 
-# --- what is refused
+# --- errors
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["-R", "5", "--ramp", "1:2"], "--rate and --ramp are mutually exclusive"),
         (
@@ -194,15 +188,15 @@ def test_a_trace_from_a_file_keeps_every_nanosecond() -> None:
         (["--ramp", "0:0"], "the rate must be between 0 and 10,000,000 per second"),
     ],
 )
-def test_contradictions_are_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], words: list[str], says: str
+def test_invalid_options_are_refused(
+    capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     assert run(["load", URL, *words]) == 2
-    assert says in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("0\n\n1,5\n", 'trace.txt: line 3: "1,5" is not an offset'),
         (
@@ -212,10 +206,10 @@ def test_contradictions_are_refused_in_one_line(
         ("# nothing\n", "trace.txt: the trace is empty"),
     ],
 )
-def test_an_invalid_trace_is_refused_with_its_line(text: str, says: str) -> None:
+def test_an_invalid_trace_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         Replay.from_file(trace(text))
-    assert str(raised.value).startswith(says)
+    assert str(raised.value).startswith(message)
 
 
 def test_a_warm_up_longer_than_the_trace_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,7 +220,7 @@ def test_a_warm_up_longer_than_the_trace_is_refused(capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("arguments", "message"),
     [
         (
             {"rate": 5, "schedule": Steps([(1, 1)])},
@@ -262,14 +256,14 @@ def test_a_warm_up_longer_than_the_trace_is_refused(capsys: pytest.CaptureFixtur
         ),
     ],
 )
-def test_python_refuses_the_same(given: dict[str, Any], says: str) -> None:
+def test_python_refuses_invalid_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        wsgiload.start(URL, **given)
-    assert str(raised.value).startswith(says)
+        wsgiload.start(URL, **arguments)
+    assert str(raised.value).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: Replay([1, 0.5]), "a trace needs at least one offset, in seconds and in"),
         (lambda: Replay([]), "a trace needs at least one offset, in seconds and in"),
@@ -287,10 +281,10 @@ def test_python_refuses_the_same(given: dict[str, Any], says: str) -> None:
         (lambda: Ramp(1, float("nan")), "a rate must be 0 or more, not nan"),
     ],
 )
-def test_an_invalid_schedule_is_refused_at_once(make: Callable[[], object], says: str) -> None:
+def test_an_invalid_schedule_is_refused_at_once(make: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError) as raised:
         make()
-    assert str(raised.value).startswith(says)
+    assert str(raised.value).startswith(message)
 
 
 def test_ramps_and_steps_are_parsed() -> None:

@@ -1,4 +1,4 @@
-"""The JSON Schemas accept what the contract describes and nothing beside it."""
+"""The JSON Schemas accept documents that follow the contract, and no others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def errors(name: str, document: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_schema_is_a_schema(name: str) -> None:
+def test_each_schema_is_valid(name: str) -> None:
     Draft202012Validator.check_schema(load_schema(name))
     assert load_schema(name)["$id"] == f"urn:wsgiload:schema:{name}"
 
@@ -56,7 +56,7 @@ def test_a_closed_loop_summary_is_accepted(tmp_path: Path) -> None:
     assert errors("summary-2", read_summary(write_run(tmp_path / "run", closed_loop=True))) == []
 
 
-def test_additional_keys_are_allowed_only_where_said(run_dir: Path) -> None:
+def test_additional_keys_are_allowed_only_where_the_schema_says_so(run_dir: Path) -> None:
     summary = read_summary(run_dir)
     summary["experiment"]["keepalive"] = "on"
     summary["cells"][0]["limits"]["read_back"]["anything"] = 1
@@ -76,7 +76,7 @@ def test_missing_keys_and_wrong_outcomes_are_found(run_dir: Path) -> None:
     assert sorted(errors("load-2", broken)) == ["$.outcomes.ok", "$.status_codes"]
 
 
-def test_the_schemas_define_shared_parts_alike() -> None:
+def test_shared_definitions_are_the_same_in_all_schemas() -> None:
     load, summary, capacity, *_ = (load_schema(name)["$defs"] for name in NAMES)
     shared = set(load) & set(summary)
     assert shared >= {
@@ -84,6 +84,7 @@ def test_the_schemas_define_shared_parts_alike() -> None:
         *("NotChecked", "Uncertainty", "QuantileUncertainty", "ResourceUse"),
     }
     assert all(load[name] == summary[name] for name in shared)
+
     assert {name for name in capacity if capacity[name] == summary.get(name)} >= {
         *("Verdict", "Reason", "CellFailure", "Recommendation"),
         *("RecommendedConfiguration", "NoRecommendation"),

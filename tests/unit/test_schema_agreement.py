@@ -1,7 +1,6 @@
-"""The schema that the generator derives from its Rust types agrees with that of the Python types.
+"""The JSON Schema derived from the Rust types agrees with that of the Python types.
 
-Compared are keys, whether they must be there, and the kinds of values; not descriptions, bounds and
-names.
+The tests compare keys, required keys and value types, but not descriptions, bounds or names.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ def choices(schema: Schema, root: Schema) -> list[Schema]:
     schema = resolved(schema, root)
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            return [found for one in schema[key] for found in choices(one, root)]
+            return [choice for one in schema[key] for choice in choices(one, root)]
+
     if "const" in schema:
         return [{"type": "string"} if isinstance(schema["const"], str) else {"type": "integer"}]
     if "enum" in schema:
@@ -36,27 +36,27 @@ def choices(schema: Schema, root: Schema) -> list[Schema]:
     return [schema | {"type": one} for one in ([types] if isinstance(types, str) else types)]
 
 
-def kinds(found: list[Schema]) -> set[str]:
-    return {"number" if one["type"] == "integer" else one["type"] for one in found}
+def kinds(schemas: list[Schema]) -> set[str]:
+    return {"number" if one["type"] == "integer" else one["type"] for one in schemas}
 
 
-def differences(ours: Schema, theirs: Schema, roots: tuple[Schema, Schema], path: str) -> list[str]:
-    """Where two schemas accept different documents; ``theirs`` may accept less."""
-    left, right = choices(ours, roots[0]), choices(theirs, roots[1])
-    if not kinds(right) <= kinds(left):
-        return [f"{path}: {sorted(kinds(right))} is not {sorted(kinds(left))}"]
+def differences(python: Schema, rust: Schema, roots: tuple[Schema, Schema], path: str) -> list[str]:
+    """Where two schemas accept different documents; ``rust`` may accept fewer."""
+    python_choices, rust_choices = choices(python, roots[0]), choices(rust, roots[1])
+    if not kinds(rust_choices) <= kinds(python_choices):
+        return [f"{path}: {sorted(kinds(rust_choices))} is not {sorted(kinds(python_choices))}"]
 
-    found = []
-    for one in right:
-        matching = [other for other in left if other["type"] == one["type"]]
+    messages = []
+    for one in rust_choices:
+        matching = [other for other in python_choices if other["type"] == one["type"]]
         if one["type"] == "array" and "items" in one:
             item = _items(matching[0])
             if item is not None and isinstance(one["items"], dict):
-                found += differences(item, one["items"], roots, f"{path}[]")
+                messages += differences(item, one["items"], roots, f"{path}[]")
         if one["type"] == "object" and "properties" in one:
             attempts = [_of_object(other, one, roots, path) for other in matching]
-            found += min(attempts, key=len)
-    return found
+            messages += min(attempts, key=len)
+    return messages
 
 
 def _items(schema: Schema) -> Schema | None:
@@ -64,34 +64,50 @@ def _items(schema: Schema) -> Schema | None:
     return items if isinstance(items, dict) else None
 
 
-def _of_object(ours: Schema, theirs: Schema, roots: tuple[Schema, Schema], path: str) -> list[str]:
-    if "properties" not in ours:  # a mapping
-        values = ours.get("additionalProperties", {})
-        names = theirs["properties"].items()
-        return [d for name, one in names for d in differences(values, one, roots, f"{path}.{name}")]
-    known, given = ours["properties"], theirs["properties"]
-    found = [f"{path}.{name}: unknown to Python" for name in given.keys() - known.keys()]
-    missing = set(ours.get("required", ())) - set(theirs.get("required", ()))
-    found += [f"{path}.{name}: may be absent in Rust" for name in missing]
-    for name in given.keys() & known.keys():
-        found += differences(known[name], given[name], roots, f"{path}.{name}")
-    return found
+def _of_object(python: Schema, rust: Schema, roots: tuple[Schema, Schema], path: str) -> list[str]:
+    if "properties" not in python:  # a mapping
+        values = python.get("additionalProperties", {})
+        names = rust["properties"].items()
+        return [
+            message
+            for name, one in names
+            for message in differences(values, one, roots, f"{path}.{name}")
+        ]
+    python_properties, rust_properties = python["properties"], rust["properties"]
+    messages = [
+        f"{path}.{name}: unknown to Python"
+        for name in rust_properties.keys() - python_properties.keys()
+    ]
+    missing = set(python.get("required", ())) - set(rust.get("required", ()))
+    messages += [f"{path}.{name}: may be absent in Rust" for name in missing]
+
+    for name in rust_properties.keys() & python_properties.keys():
+        messages += differences(
+            python_properties[name], rust_properties[name], roots, f"{path}.{name}"
+        )
+
+    return messages
 
 
-def test_the_generator_writes_what_python_reads() -> None:
-    ours, theirs = json_schema("load-2"), json.loads(report_schema())
-    assert differences(ours, theirs, (ours, theirs), "$") == []
+def test_python_accepts_every_report_of_the_generator() -> None:
+    python, rust = json_schema("load-2"), json.loads(report_schema())
+    assert differences(python, rust, (python, rust), "$") == []
 
 
-def test_every_key_that_python_knows_is_written_by_the_generator_or_by_python_alone() -> None:
-    ours, theirs = json_schema("load-2"), json.loads(report_schema())
-    assert ours["properties"].keys() - theirs["properties"].keys() == {"attempts", "resources"}
+def test_only_attempts_and_resources_are_added_by_python() -> None:
+    python, rust = json_schema("load-2"), json.loads(report_schema())
+    assert python["properties"].keys() - rust["properties"].keys() == {"attempts", "resources"}
 
 
-def test_a_difference_is_found() -> None:
-    ours, theirs = json_schema("load-2"), json.loads(report_schema())
-    theirs["properties"]["measured_ns"] = {"type": "string"}
-    theirs["properties"]["surprise"] = {"type": "string"}
-    theirs["required"].remove("clock")
-    found = differences(ours, theirs, (ours, theirs), "$")
-    assert {text.partition(":")[0] for text in found} == {"$.measured_ns", "$.surprise", "$.clock"}
+def test_differences_are_found() -> None:
+    python, rust = json_schema("load-2"), json.loads(report_schema())
+    rust["properties"]["measured_ns"] = {"type": "string"}
+    rust["properties"]["surprise"] = {"type": "string"}
+    rust["required"].remove("clock")
+
+    messages = differences(python, rust, (python, rust), "$")
+    assert {text.partition(":")[0] for text in messages} == {
+        "$.measured_ns",
+        "$.surprise",
+        "$.clock",
+    }

@@ -15,7 +15,7 @@ from wsgiload.scratch import remove_stale_scratch, scratch_folder
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temp_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
 
@@ -27,17 +27,17 @@ def dead_pid() -> int:
     return process.pid
 
 
-def test_a_directory_exists_during_its_block(temporary: Path) -> None:
+def test_a_directory_exists_only_during_its_block(temp_directory: Path) -> None:
     with scratch_folder() as folder:
-        assert folder.parent == temporary
+        assert folder.parent == temp_directory
         (folder / "socket").touch()
-        assert remove_stale_scratch() == [], "its maker lives"
-    assert list(temporary.iterdir()) == []
+        assert remove_stale_scratch() == [], "its owner is alive"
+    assert list(temp_directory.iterdir()) == []
 
 
 @pytest.mark.parametrize("step", ["fcntl.flock", "shutil.rmtree"])
 def test_an_interrupt_at_any_step_leaves_no_directory(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    temp_directory: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     module, name = step.split(".")
     original = getattr(sys.modules[module], name)
@@ -49,26 +49,29 @@ def test_an_interrupt_at_any_step_leaves_no_directory(
     monkeypatch.setattr(step, interrupted)
     with pytest.raises(KeyboardInterrupt), scratch_folder() as folder:
         (folder / "socket").touch()
-    assert list(temporary.iterdir()) == []
+    assert list(temp_directory.iterdir()) == []
 
 
-def test_only_directories_of_dead_processes_are_removed(temporary: Path, dead_pid: int) -> None:
+def test_only_directories_of_dead_processes_are_removed(
+    temp_directory: Path, dead_pid: int
+) -> None:
     stale, other = (
-        temporary / f"wsgiload-scratch-{dead_pid}-abc",
-        temporary / "wsgiload-scratch-notes",
+        temp_directory / f"wsgiload-scratch-{dead_pid}-abc",
+        temp_directory / "wsgiload-scratch-notes",
     )
     for folder in (stale, other):
         folder.mkdir()
         (folder / "file").touch()
+
     assert remove_stale_scratch() == [stale.name]
-    assert list(temporary.iterdir()) == [other]
+    assert list(temp_directory.iterdir()) == [other]
 
 
-def test_a_locked_directory_is_not_removed(temporary: Path, dead_pid: int) -> None:
-    held = temporary / f"wsgiload-scratch-{dead_pid}-abc"
-    held.mkdir()
-    descriptor = os.open(held, os.O_RDONLY)
+def test_a_locked_directory_is_not_removed(temp_directory: Path, dead_pid: int) -> None:
+    locked = temp_directory / f"wsgiload-scratch-{dead_pid}-abc"
+    locked.mkdir()
+    descriptor = os.open(locked, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     assert remove_stale_scratch() == []
     os.close(descriptor)
-    assert remove_stale_scratch() == [held.name]
+    assert remove_stale_scratch() == [locked.name]

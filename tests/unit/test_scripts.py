@@ -24,8 +24,8 @@ CONTEXT = LaunchContext(
 )
 
 
-def command_of(found: ServerVariant) -> list[str]:
-    return found.server.command(found.variant, CONTEXT)
+def command_of(variant: ServerVariant) -> list[str]:
+    return variant.server.command(variant.variant, CONTEXT)
 
 
 @pytest.mark.parametrize(
@@ -38,25 +38,26 @@ def command_of(found: ServerVariant) -> list[str]:
         ("granian", ()),
     ],
 )
-def test_a_command_names_its_scripts_and_those_that_they_start(
+def test_the_scripts_of_a_command_include_those_that_they_start(
     name: str, scripts: tuple[str, ...]
 ) -> None:
-    (found,) = load_catalogue().select([name])
-    assert scripts_in(command_of(found)) == scripts
+    (variant,) = load_catalogue().select([name])
+    assert scripts_in(command_of(variant)) == scripts
 
 
-def test_a_script_of_the_user_is_none_of_ours() -> None:
+def test_a_script_of_the_user_is_not_a_bundled_script() -> None:
     assert scripts_in(["/app/bin/python", "-P", "/app/servers/runners/run_bjoern.py"]) == ()
 
 
 def test_every_script_of_a_command_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    used = {
+    scripts = {
         script
-        for found in load_catalogue().select(["all"])
-        for script in scripts_in(command_of(replace(found, workers=2)))
+        for variant in load_catalogue().select(["all"])
+        for script in scripts_in(command_of(replace(variant, workers=2)))
     }
-    assert len(used) > 10
-    for script in used:
+    assert len(scripts) > 10
+
+    for script in scripts:
         assert run(["servers", "script", script]) == 0
         text = capsys.readouterr().out
         assert text == script_text(script)
