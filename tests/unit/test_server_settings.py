@@ -30,22 +30,25 @@ def settings(*command: str, **changes: Any) -> ServerSettings:
     return ServerSettings(**plain | changes)
 
 
-def test_each_server_has_one_line_with_its_command_and_what_ran_before() -> None:
-    own = settings(
+def test_each_server_has_one_line_with_its_command_and_setup() -> None:
+    user_settings = settings(
         "gunicorn",
         "shop.wsgi",
         user_command="gunicorn shop.wsgi",
         environment={"POOL_SIZE": "2"},
         setup=("python manage.py migrate", "python manage.py loaddata shop"),
     )
-    ours = settings("/cache/bin/python", "-m", "waitress", "--listen", "127.0.0.1:41234", "a:b")
+    catalogue_settings = settings(
+        "/cache/bin/python", "-m", "waitress", "--listen", "127.0.0.1:41234", "a:b"
+    )
     cells = [
-        cell("prod", run=1, settings=own),
-        cell("prod", run=2, settings=own),
-        cell("waitress", settings=ours),
+        cell("prod", run=1, settings=user_settings),
+        cell("prod", run=2, settings=user_settings),
+        cell("waitress", settings=catalogue_settings),
         failed("granian"),
     ]
     summary = filled_summary({"servers": ("prod", "waitress", "granian"), "runs": 2}, cells)
+
     assert settings_of(read_sweep(summary)) == [
         (
             "prod",
@@ -54,6 +57,7 @@ def test_each_server_has_one_line_with_its_command_and_what_ran_before() -> None
         ),
         ("waitress", "waitress-serve --listen 127.0.0.1:8000 a:b"),
     ]
+
     stream = io.StringIO()
     print_sweep(summary, Console(file=stream, width=200))
     assert "settings of waitress: waitress-serve --listen" in stream.getvalue()

@@ -45,8 +45,8 @@ command = "{SERVE}"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a folder ``backend``, and none of the caller's settings."""
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a directory ``backend`` and without the caller's settings."""
     monkeypatch.chdir(tmp_path)
     for name in ("CONFIG", "SERVERS", "COMMAND"):
         monkeypatch.delenv(f"WSGILOAD_{name}", raising=False)
@@ -55,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class DryRun:
-    """Runs a command with ``--dry-run``: its plan, or its complaint."""
+    """Runs a command with ``--dry-run`` and returns its plan or its error message."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -65,33 +65,36 @@ class DryRun:
         plan: dict[str, Any] = json.loads(self._capsys.readouterr().out)
         return plan
 
-    def refused(self, *words: str) -> str:
+    def error(self, *words: str) -> str:
         assert run([*words, "--dry-run"]) == 2
         (line,) = self._capsys.readouterr().err.splitlines()
         return str(line)
 
 
 @pytest.fixture
-def dry(capsys: pytest.CaptureFixture[str]) -> DryRun:
+def dry_run(capsys: pytest.CaptureFixture[str]) -> DryRun:
     return DryRun(capsys)
 
 
-def own(**options: Any) -> UserServer:
+def user_server(**options: Any) -> UserServer:
     return UserServer("prod", "serve {port}", Path("/shop"), is_table=True, **options)
 
 
 def variant(**options: Any) -> ServerVariant:
-    server = server_of(own(**options))
+    server = server_of(user_server(**options))
     return ServerVariant(server, server.variants[0])
 
 
-def test_a_dry_run_shows_all_settings_of_a_table_but_no_secret(folder: Path, dry: DryRun) -> None:
-    (folder / "wsgiload.toml").write_text(TABLES)
-    prod, new = dry("sweep")["own_servers"]
+def test_a_dry_run_shows_all_settings_of_a_table_but_no_secret(
+    project: Path, dry_run: DryRun
+) -> None:
+    (project / "wsgiload.toml").write_text(TABLES)
+    prod, new = dry_run("sweep")["own_servers"]
+
     assert prod == {
         "name": "prod",
         "command": SERVE,
-        "folder": str(folder),
+        "folder": str(project),
         "cwd": "backend",
         "env": {"API_KEY": redacted("hush"), "POOL": "5"},
         "setup": [f"{sys.executable} -c 1"],
@@ -105,7 +108,7 @@ def test_a_dry_run_shows_all_settings_of_a_table_but_no_secret(folder: Path, dry
 
 
 @pytest.mark.parametrize(
-    ("words", "measured"),
+    ("words", "expected"),
     [
         ((), ["prod", "new"]),
         (("--servers", "new"), ["new"]),
@@ -117,44 +120,46 @@ def test_a_dry_run_shows_all_settings_of_a_table_but_no_secret(folder: Path, dry
     ],
 )
 def test_all_tables_are_measured_unless_servers_are_named(
-    folder: Path, dry: DryRun, words: tuple[str, ...], measured: list[str]
+    project: Path, dry_run: DryRun, words: tuple[str, ...], expected: list[str]
 ) -> None:
-    (folder / "wsgiload.toml").write_text(TABLES)
-    assert dry("sweep", *words)["servers"] == measured
+    (project / "wsgiload.toml").write_text(TABLES)
+    assert dry_run("sweep", *words)["servers"] == expected
     if words[:1] != ("--app-name",):
-        assert dry("capacity", "--slo", "p99<50ms", *words)["servers"] == measured
+        assert dry_run("capacity", "--slo", "p99<50ms", *words)["servers"] == expected
 
 
-def test_a_mistyped_name_suggests_the_table(folder: Path, dry: DryRun) -> None:
-    (folder / "wsgiload.toml").write_text(TABLES)
-    says = "wsgiload: unknown server 'prdo'; did you mean prod?"
-    assert dry.refused("sweep", "--servers", "prdo") == says
-    assert "did you mean waitress?" in dry.refused("sweep", "app:app", "--servers", "waitres,prod")
+def test_a_mistyped_name_suggests_the_table(project: Path, dry_run: DryRun) -> None:
+    (project / "wsgiload.toml").write_text(TABLES)
+    message = "wsgiload: unknown server 'prdo'; did you mean prod?"
+    assert dry_run.error("sweep", "--servers", "prdo") == message
+    assert "did you mean waitress?" in dry_run.error(
+        "sweep", "app:app", "--servers", "waitres,prod"
+    )
 
 
-def test_the_command_option_replaces_the_command_of_a_table(folder: Path, dry: DryRun) -> None:
-    (folder / "wsgiload.toml").write_text(TABLES)
-    (prod,) = dry("sweep", "--command", f"prod={SERVE} --bind ::")["own_servers"]
+def test_the_command_option_replaces_the_command_of_a_table(project: Path, dry_run: DryRun) -> None:
+    (project / "wsgiload.toml").write_text(TABLES)
+    (prod,) = dry_run("sweep", "--command", f"prod={SERVE} --bind ::")["own_servers"]
     assert (prod["command"], prod["ready_path"]) == (f"{SERVE} --bind ::", "/healthz")
 
 
-def test_a_higher_precedence_file_replaces_only_its_tables(folder: Path, dry: DryRun) -> None:
-    (folder / "pyproject.toml").write_text(TABLES.replace("[servers", "[tool.wsgiload.servers"))
-    (folder / "wsgiload.toml").write_text(f'[servers.prod]\ncommand = "{SERVE} --cgi"\n')
-    prod, new = dry("sweep")["own_servers"]
+def test_a_higher_precedence_file_replaces_only_its_tables(project: Path, dry_run: DryRun) -> None:
+    (project / "pyproject.toml").write_text(TABLES.replace("[servers", "[tool.wsgiload.servers"))
+    (project / "wsgiload.toml").write_text(f'[servers.prod]\ncommand = "{SERVE} --cgi"\n')
+    prod, new = dry_run("sweep")["own_servers"]
     assert (prod["command"], prod["env"], new["command"]) == (f"{SERVE} --cgi", {}, SERVE)
 
 
-def test_tables_do_not_affect_other_commands_and_urls(folder: Path, dry: DryRun) -> None:
-    (folder / "wsgiload.toml").write_text(f'[sweep]\nservers = "new"\n{TABLES}')
-    assert dry("load", "http://127.0.0.1:9/")["phases"]
-    assert dry("sweep")["servers"] == ["new"]
+def test_tables_do_not_affect_other_commands_and_urls(project: Path, dry_run: DryRun) -> None:
+    (project / "wsgiload.toml").write_text(f'[sweep]\nservers = "new"\n{TABLES}')
+    assert dry_run("load", "http://127.0.0.1:9/")["phases"]
+    assert dry_run("sweep")["servers"] == ["new"]
     url = ("--url", "http://127.0.0.1:9/")
-    assert dry("capacity", "--slo", "p99<50ms", *url)["experiment"]["own_servers"] == []
+    assert dry_run("capacity", "--slo", "p99<50ms", *url)["experiment"]["own_servers"] == []
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("[servers.prod]\ncomand = 'a'\n", "[servers.prod]: unknown key 'comand'; did you mean co"),
         ("[servers.prod]\nport = 1\n", "[servers.prod]: unknown key 'port'; the keys are command,"),
@@ -177,14 +182,14 @@ def test_tables_do_not_affect_other_commands_and_urls(folder: Path, dry: DryRun)
     ],
 )
 def test_an_error_in_a_table_names_file_table_and_key(
-    folder: Path, dry: DryRun, text: str, says: str
+    project: Path, dry_run: DryRun, text: str, message: str
 ) -> None:
-    (folder / "wsgiload.toml").write_text(text)
-    assert dry.refused("sweep").startswith(f"wsgiload: wsgiload.toml: {says}")
+    (project / "wsgiload.toml").write_text(text)
+    assert dry_run.error("sweep").startswith(f"wsgiload: wsgiload.toml: {message}")
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"stop_signal": "SIGHALT"}, "[servers.prod]: stop_signal 'SIGHALT' is not a signal"),
         ({"ready_path": "healthz"}, "ready_path must start with a slash; write it like /healthz"),
@@ -196,8 +201,10 @@ def test_an_error_in_a_table_names_file_table_and_key(
         ({"teardown": [""]}, "teardown of [servers.prod] is empty"),
     ],
 )
-def test_invalid_settings_are_refused_before_the_start(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(says)):
+def test_invalid_settings_are_refused_before_the_start(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
         experiment({"prod": ServerCommand(command=SERVE, **options)})
 
 
@@ -210,43 +217,49 @@ def test_variables_of_a_table_override_those_of_all_servers() -> None:
         "prod": ServerCommand(command=SERVE, env={"POOL": "5"}),
         "new": SERVE,
     }
-    found = resolve_servers(experiment(commands, env={"POOL": "9", "DEBUG": "0"}))
-    assert dict(found["prod"].variables) == {"POOL": "5", "DEBUG": "0"}
-    assert dict(found["new"].variables) == {"POOL": "9", "DEBUG": "0"}
+    servers = resolve_servers(experiment(commands, env={"POOL": "9", "DEBUG": "0"}))
+    assert dict(servers["prod"].variables) == {"POOL": "5", "DEBUG": "0"}
+    assert dict(servers["new"].variables) == {"POOL": "9", "DEBUG": "0"}
 
 
 def test_a_stored_plan_takes_secrets_from_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     env = {"POOL": "5", "DATABASE_URL": "postgres://shop:hush@db/shop"}
-    asked = experiment({"prod": ServerCommand(command=SERVE, env=env, setup=f"{SERVE} 1")})
-    raw = raw_plan(stored_plan(asked, (), CpuPlan((0,), (0,), shared_cores=True)))
+    planned = experiment({"prod": ServerCommand(command=SERVE, env=env, setup=f"{SERVE} 1")})
+    raw = raw_plan(stored_plan(planned, (), CpuPlan((0,), (0,), shared_cores=True)))
     assert b"hush" not in bytes(raw)
+
     stored = revive(raw)
     with pytest.raises(UsageError, match="the value of DATABASE_URL was not stored"):
         stored.with_secrets()
+
     monkeypatch.setenv("DATABASE_URL", "postgres://shop:hush@db/other")
     with pytest.raises(UsageError, match="DATABASE_URL differs from that of the run"):
         stored.with_secrets()
+
     monkeypatch.setenv("DATABASE_URL", env["DATABASE_URL"])
-    assert stored.with_secrets().own_servers == asked.own_servers
+    assert stored.with_secrets().own_servers == planned.own_servers
 
 
 def test_the_readiness_probe_uses_the_path_of_the_table_and_the_header_fields() -> None:
     request = Request("/cart", "POST", headers=(("Host", "shop"),), body=b"1", expected_length=3)
-    asked = readiness_request(variant(ready_path="/healthz"), request)
-    assert (asked.path, asked.method, asked.headers) == ("/healthz", "GET", request.headers)
-    assert (asked.body, asked.expected_length) == (None, None)
-    assert {200, 204} < set(asked.statuses)
+    probe = readiness_request(variant(ready_path="/healthz"), request)
+    assert (probe.path, probe.method, probe.headers) == ("/healthz", "GET", request.headers)
+    assert (probe.body, probe.expected_length) == (None, None)
+    assert {200, 204} < set(probe.statuses)
     assert readiness_request(variant(), request) == request
 
 
 def test_a_table_sets_the_stop_signal_and_a_grid_overrides_keep_alive() -> None:
     server = variant(stop_signal="SIGQUIT").server
     assert (server.stop_signal, server.clean_exit_codes) == ("SIGQUIT", (0, -3, 131))
+
     commands: dict[str, str | ServerCommand] = {
         "prod": ServerCommand(command=SERVE, keepalive="off")
     }
     plain = resolve_servers(experiment(commands))
+
     assert plain["prod"].requested_keepalive == "off"
+
     both = resolve_servers(experiment(commands, grid={"keepalive": ["on", 5]}))
     assert [one.requested_keepalive for one in both.values()] == ["on", 5]
 

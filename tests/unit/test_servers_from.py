@@ -1,4 +1,4 @@
-"""Servers from files in a folder of the user's own."""
+"""Servers defined by files in a directory of the user."""
 
 from __future__ import annotations
 
@@ -39,42 +39,44 @@ SERVER = Server(
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "servers"
-    folder.mkdir()
-    (folder / "plainserve.py").write_text(SERVER_FILE.format(name="plainserve"))
-    return folder
+def directory(tmp_path: Path) -> Path:
+    directory = tmp_path / "servers"
+    directory.mkdir()
+    (directory / "plainserve.py").write_text(SERVER_FILE.format(name="plainserve"))
+    return directory
 
 
-def test_servers_of_a_folder_are_selected_like_those_of_the_catalogue(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+def test_servers_of_a_directory_are_selected_like_catalogue_servers(
+    directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    catalogue = load_catalogue(further=folder)
-    assert [found.id for found in catalogue.select(["plainserve", "waitress"])] == [
+    catalogue = load_catalogue(further=directory)
+    assert [variant.id for variant in catalogue.select(["plainserve", "waitress"])] == [
         "plainserve",
         "waitress",
     ]
-    assert "plainserve" in [found.id for found in catalogue.select(None)]
-    assert run(["servers", "show", "plainserve", "--servers-from", str(folder)]) == 0
+    assert "plainserve" in [variant.id for variant in catalogue.select(None)]
+
+    assert run(["servers", "show", "plainserve", "--servers-from", str(directory)]) == 0
     assert "plainserve" in capsys.readouterr().out
-    words = ["sweep", "--servers", "plainserve", "--servers-from", str(folder), "--dry-run"]
+
+    words = ["sweep", "--servers", "plainserve", "--servers-from", str(directory), "--dry-run"]
     assert run(words) == 0
     assert "plainserve" in capsys.readouterr().out
 
 
-def test_a_server_without_a_lock_is_installed_from_one_that_is_made(folder: Path) -> None:
+def test_a_server_without_a_lock_is_installed_from_a_generated_one(directory: Path) -> None:
     interpreter = bundled_app_interpreter()
-    (server,) = load_catalogue(further=folder).servers_named(["plainserve"])
+    (server,) = load_catalogue(further=directory).servers_named(["plainserve"])
     environment = provision(server, interpreter, log=lambda line: None)
     assert environment.built
     assert locks.known_lock(server, interpreter).read_text() == ""
-    (folder / "locks").mkdir()
-    server.lock_path.write_text("# made with care\n")
+    (directory / "locks").mkdir()
+    server.lock_path.write_text("# written by hand\n")
     assert locks.lock_of(server, interpreter, print) == server.lock_path
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text", "message"),
     [
         (None, "", "it contains no server file; put a file into it that defines SERVER"),
         (
@@ -86,15 +88,16 @@ def test_a_server_without_a_lock_is_installed_from_one_that_is_made(folder: Path
         ("Odd.py", SERVER_FILE.format(name="Odd"), "the name 'Odd' must be in lower case"),
     ],
 )
-def test_a_folder_that_breaks_the_contract_is_named(
-    tmp_path: Path, name: str | None, text: str, says: str
+def test_an_invalid_directory_is_refused(
+    tmp_path: Path, name: str | None, text: str, message: str
 ) -> None:
-    folder = tmp_path / "mine"
+    directory = tmp_path / "mine"
     with pytest.raises(UsageError, match="there is no such directory; correct its path"):
-        load_catalogue(further=folder)
-    folder.mkdir()
+        load_catalogue(further=directory)
+
+    directory.mkdir()
     if name is not None:
-        (folder / name).write_text(text)
+        (directory / name).write_text(text)
     with pytest.raises(UsageError) as raised:
-        load_catalogue(further=folder)
-    assert says in str(raised.value)
+        load_catalogue(further=directory)
+    assert message in str(raised.value)

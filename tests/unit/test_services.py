@@ -1,4 +1,4 @@
-"""Supporting services: what a table says, their life around a sweep, and when they are to blame."""
+"""Supporting services: tables, start and stop around a sweep, and the service as the bottleneck."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SLEEP = f"{sys.executable} -c 'import time; time.sleep(60)'"
 
 
 class Group(UnlimitedGroup):
-    """A group that leaves the test's process as it is."""
+    """A group that does not change the test's own process."""
 
     def spawn(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
@@ -67,7 +67,7 @@ class Backend(UnlimitedBackend):
 
 
 @pytest.fixture
-def around() -> Iterator[ServiceContext]:
+def context() -> Iterator[ServiceContext]:
     limits = Limits(cpus=1.0, memory_bytes=1 << 29, pids=9)
     with Janitor() as janitor:
         place = Place(limits, Backend(), janitor)
@@ -94,6 +94,7 @@ def test_tables_are_shown_by_a_dry_run_and_stored_without_secrets(
     assert run(["sweep", "--servers", "waitress", "--dry-run"]) == 0
     printed = capsys.readouterr().out
     db = json.loads(printed)["services"]["db"]
+
     assert (db["ready"], db["cwd"], db["env"]) == (
         5433,
         str(tmp_path),
@@ -103,7 +104,7 @@ def test_tables_are_shown_by_a_dry_run_and_stored_without_secrets(
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (
             "[services.db]\ncomand = 'a'\n",
@@ -114,22 +115,22 @@ def test_tables_are_shown_by_a_dry_run_and_stored_without_secrets(
         ("[services]\ndb = 1\n", "[services]: 'db' is not a table; write [services.db]"),
     ],
 )
-def test_a_mistake_in_a_table_is_one_line(
+def test_an_invalid_table_is_a_one_line_error(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     text: str,
-    says: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wsgiload.toml").write_text(text)
     assert run(["sweep", "--dry-run"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert says in line
+    assert message in line
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"command": "no-such-database"}, "command of [services.db]: there is no program 'no-such"),
         ({"command": "./db"}, "there is no program ./db in"),
@@ -140,26 +141,26 @@ def test_a_mistake_in_a_table_is_one_line(
         ({"command": SLEEP, "stop_signal": "SIGHALT"}, "'SIGHALT' is not a signal"),
     ],
 )
-def test_what_could_not_start_is_refused(
-    tmp_path: Path, options: dict[str, Any], says: str
+def test_a_service_that_cannot_start_is_refused(
+    tmp_path: Path, options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=re.escape(says)):
+    with pytest.raises(UsageError, match=re.escape(message)):
         supporting_services_of({"db": SupportingService(**options)}, tmp_path, {})
 
 
-def test_a_stored_plan_brings_its_services_back(tmp_path: Path) -> None:
+def test_a_stored_plan_restores_its_services(tmp_path: Path) -> None:
     services = {"db": SupportingService(command=SLEEP, ready=5433), "cache": attached()}
-    asked = experiment_of(SweepSpec(services=services))
-    stored = revive(raw_plan(stored_plan(asked, (), CpuPlan((0,), (0,), shared_cores=True))))
-    assert stored.with_secrets().services == asked.services
+    experiment = experiment_of(SweepSpec(services=services))
+    stored = revive(raw_plan(stored_plan(experiment, (), CpuPlan((0,), (0,), shared_cores=True))))
+    assert stored.with_secrets().services == experiment.services
 
 
 def attached() -> SupportingService:
     return SupportingService(attach=os.getpid())
 
 
-def test_a_service_runs_from_its_readiness_to_the_end(
-    tmp_path: Path, around: ServiceContext
+def test_services_are_ready_before_the_block_and_stopped_after_it(
+    tmp_path: Path, context: ServiceContext
 ) -> None:
     port = free_port()
     serve = f"{sys.executable} -m http.server {port} --bind 127.0.0.1"
@@ -169,24 +170,26 @@ def test_a_service_runs_from_its_readiness_to_the_end(
         "web": service(tmp_path, serve, ready=port),
         "db": service(tmp_path, make, ready=check),
     }
-    with running_services(services, around, print) as running:
+
+    with running_services(services, context, print) as running:
         assert [one.name for one in running] == ["web", "db"]
         assert (tmp_path / "made").exists()
         assert [one.has_ended() for one in running] == [None, None]
         assert all(one.cpus and one.group.pids() for one in running)
+
     assert all(one.group.pids() == [] for one in running)
 
 
-def test_a_service_that_ends_is_named_with_its_last_words(
-    tmp_path: Path, around: ServiceContext
+def test_a_service_that_exits_is_reported_with_its_output(
+    tmp_path: Path, context: ServiceContext
 ) -> None:
     broken = service(tmp_path, f"{sys.executable} -c 'raise SystemExit(\"no data\")'", ready=1)
-    says = "the service db exited with code 1: no data; correct"
-    with pytest.raises(ServerError, match=says) as raised:
-        start(around, broken)
+    message = "the service db exited with code 1: no data; correct"
+    with pytest.raises(ServerError, match=message) as raised:
+        start(context, broken)
     assert raised.value.step == "service"
 
-    with running_services({"db": service(tmp_path)}, around, print) as (db,):
+    with running_services({"db": service(tmp_path)}, context, print) as (db,):
         db.require_alive()
         os.kill(db.group.pids()[0], 9)
         while db.has_ended() is None:
@@ -195,22 +198,22 @@ def test_a_service_that_ends_is_named_with_its_last_words(
             db.require_alive()
 
 
-def start(around: ServiceContext, one: SupportingService) -> None:
-    with running_services({"db": one}, around, print):
-        pytest.fail("it is not ready")
+def start(context: ServiceContext, one: SupportingService) -> None:
+    with running_services({"db": one}, context, print):
+        pytest.fail("the service is not ready")
 
 
-def test_a_service_that_is_never_ready_is_named_with_what_was_waited_for(
-    tmp_path: Path, around: ServiceContext
+def test_a_service_that_is_never_ready_is_reported_with_its_check(
+    tmp_path: Path, context: ServiceContext
 ) -> None:
-    hasty = ServiceContext(around.place, (0,), (0,), around.variables, timeout_ns=S // 5)
-    says = re.escape("the service db was not ready within 0.2 s (port 1); correct [services.db]")
-    with pytest.raises(ServerError, match=says):
-        start(hasty, service(tmp_path, ready=1))
+    impatient = ServiceContext(context.place, (0,), (0,), context.variables, timeout_ns=S // 5)
+    message = re.escape("the service db was not ready within 0.2 s (port 1); correct [services.db]")
+    with pytest.raises(ServerError, match=message):
+        start(impatient, service(tmp_path, ready=1))
 
 
 @pytest.mark.parametrize(
-    ("service_use", "server", "says"),
+    ("service_use", "server", "message"),
     [
         (use(0.95), 0.4, "db used 0.95 of its 1 CPU core and the server only 0.40; db is the"),
         (use(0.6, shares=True), 0.35, "db used 0.60 cores and the server 0.35 (they share 1 core)"),
@@ -229,18 +232,21 @@ def test_a_service_that_is_never_ready_is_named_with_what_was_waited_for(
     ],
 )
 def test_a_service_is_the_bottleneck_if_only_it_has_no_cpu_time_left(
-    service_use: ServiceUse, server: float, says: str | None
+    service_use: ServiceUse, server: float, message: str | None
 ) -> None:
     alarm = busy_service([service_use], server, 1.0)
-    assert (alarm is not None) == (says is not None)
-    if alarm is not None and says is not None:
-        assert alarm.message.startswith(says)
+    assert (alarm is not None) == (message is not None)
+    if alarm is not None and message is not None:
+        assert alarm.message.startswith(message)
         assert "give db more cores" in str(alarm.fix)
 
 
-def test_an_idle_server_waits_for_its_pool_where_no_service_is_busy() -> None:
-    what, fix = bottleneck_and_fix([use(0.2)], 0.3, 1.0)
-    assert what == "threads or the connection pool are the bottleneck (db used 0.20 of 1 cores)"
+def test_an_idle_server_waits_for_its_pool_if_no_service_is_busy() -> None:
+    bottleneck, fix = bottleneck_and_fix([use(0.2)], 0.3, 1.0)
+
+    assert (
+        bottleneck == "threads or the connection pool are the bottleneck (db used 0.20 of 1 cores)"
+    )
     assert "connection pool" in fix
     assert (
         bottleneck_and_fix([use(0.95)], 0.3, 1.0)[0]
@@ -258,17 +264,17 @@ def test_an_idle_server_waits_for_its_pool_where_no_service_is_busy() -> None:
     )
 
 
-def test_what_a_service_uses_is_no_foreign_cpu_time() -> None:
+def test_the_cpu_time_of_a_service_is_not_that_of_other_processes() -> None:
     def sample(t_s: int, **counters: int) -> Sample:
         return Sample(t_s * S, 0, Counters(**counters))
 
     server = [sample(t, host_busy_ns=t * 2 * S, cpu_usage_ns=t * S // 2) for t in (0, 1, 2)]
     database = [sample(t, cpu_usage_ns=t * S) for t in (0, 1, 2)]
     client = [ClientUsage(t_ns=t * S, **client_counters(t)) for t in (0, 2)]
-    alone = other_cpu_ratio(server, client, 2)
-    beside = other_cpu_ratio(server, client, 2, [database])
-    assert alone is not None and beside is not None
-    assert alone - beside == pytest.approx(0.5)
+    without_service = other_cpu_ratio(server, client, 2)
+    with_service = other_cpu_ratio(server, client, 2, [database])
+    assert without_service is not None and with_service is not None
+    assert without_service - with_service == pytest.approx(0.5)
 
 
 def client_counters(t_s: int) -> dict[str, int]:
@@ -276,11 +282,11 @@ def client_counters(t_s: int) -> dict[str, int]:
     return dict.fromkeys(names, 0) | {"cpu_ns": t_s * S // 4}
 
 
-def test_the_tables_show_a_service_beside_the_server() -> None:
+def test_the_tables_show_a_service_next_to_the_server() -> None:
     cell = filled_cell(id="a@50#1", rate=50.0, services=(use(0.25),))
     sweep = read_sweep(filled_summary({"servers": ("a",)}, [cell]))
     columns = dict(service_columns(sweep))
     assert list(columns) == ["db CPU cores", "db memory"]
-    assert [shown(Cell(cell)) for shown in columns.values()] == ["0.25", "1 MiB"]
+    assert [value_of(Cell(cell)) for value_of in columns.values()] == ["0.25", "1 MiB"]
     other = Cell(filled_cell(id="b@50#1", rate=50.0))
-    assert [shown(other) for shown in columns.values()] == ["–", "–"]
+    assert [value_of(other) for value_of in columns.values()] == ["–", "–"]
