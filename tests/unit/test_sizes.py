@@ -37,17 +37,17 @@ def experiment(
     )
 
 
-def test_a_grid_is_every_combination() -> None:
+def test_a_grid_contains_every_combination() -> None:
     sizes = parse_sizes(None, None, ["workers=1,2", "threads=1, 8"])
     assert sizes == (Size(1, 1), Size(1, 8), Size(2, 1), Size(2, 8))
 
 
 def test_the_profile_of_a_size_overrides_that_of_the_experiment() -> None:
     sizes = parse_sizes(None, None, ["profile=tuned,stock"])
-    found = resolve_servers(experiment(("gunicorn-gthread",), sizes))
-    budgets = [budget_of(one, 2, "tuned") for one in found.values()]
+    variants = resolve_servers(experiment(("gunicorn-gthread",), sizes))
+    budgets = [budget_of(one, 2, "tuned") for one in variants.values()]
     assert budgets == [Budget(2, 4), Budget(None, None)]
-    assert [busy_users(one, 2, "tuned") for one in found.values()] == [2 * 2 * 4, DEFAULT_USERS]
+    assert [busy_users(one, 2, "tuned") for one in variants.values()] == [2 * 2 * 4, DEFAULT_USERS]
 
 
 def test_without_a_grid_there_is_one_size() -> None:
@@ -56,7 +56,7 @@ def test_without_a_grid_there_is_one_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workers", "grid", "complaint"),
+    ("workers", "grid", "message"),
     [
         (
             None,
@@ -73,13 +73,13 @@ def test_without_a_grid_there_is_one_size() -> None:
         (None, ["threads=1", "threads=2"], "threads was given twice"),
     ],
 )
-def test_an_invalid_grid_is_refused(workers: int | None, grid: list[str], complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint):
+def test_an_invalid_grid_is_refused(workers: int | None, grid: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         parse_sizes(workers, None, grid)
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"),
+    ("words", "expected"),
     [
         (["--grid", "workers=1", "threads=2"], ["--grid", "workers=1", "--grid", "threads=2"]),
         (["--grid", "workers=1", "app:app"], ["--grid", "workers=1", "app:app"]),
@@ -91,14 +91,14 @@ def test_an_invalid_grid_is_refused(workers: int | None, grid: list[str], compla
         (["app:app", "--rates", "1,2"], ["app:app", "--rates", "1,2"]),
     ],
 )
-def test_several_values_may_follow_the_flag(words: list[str], meant: list[str]) -> None:
-    assert repeat_grid(words) == meant
+def test_several_values_may_follow_the_flag(words: list[str], expected: list[str]) -> None:
+    assert repeat_grid(words) == expected
 
 
 def test_a_size_changes_the_name_if_it_affects_the_server() -> None:
     sizes = parse_sizes(None, None, ["workers=1,2", "threads=4"])
-    found = resolve_servers(experiment(("gunicorn-gthread", "waitress", "wsgiref"), sizes))
-    assert list(found) == [
+    variants = resolve_servers(experiment(("gunicorn-gthread", "waitress", "wsgiref"), sizes))
+    assert list(variants) == [
         "gunicorn-gthread-w1-t4",
         "gunicorn-gthread-w2-t4",
         "waitress-t4",
@@ -109,25 +109,28 @@ def test_a_size_changes_the_name_if_it_affects_the_server() -> None:
 def test_the_profile_and_keep_alive_are_factors_and_part_of_the_name() -> None:
     sizes = parse_sizes(None, None, ["threads=2", "profile=tuned,stock", "keepalive=off,5"])
     assert sizes[1] == Size(None, 2, "tuned", 5)
-    found = resolve_servers(experiment(("waitress",), sizes))
-    assert list(found) == [
+
+    variants = resolve_servers(experiment(("waitress",), sizes))
+    assert list(variants) == [
         "waitress-t2-tuned-close",
         "waitress-t2-tuned-k5",
         "waitress-t2-stock-close",
         "waitress-t2-stock-k5",
     ]
     assert [
-        load_settings_of(one, experiment((), sizes).load).keepalive for one in found.values()
+        load_settings_of(one, experiment((), sizes).load).keepalive for one in variants.values()
     ] == [
         "off",
         5,
         "off",
         5,
     ]
-    facts = experiment_facts(experiment(("waitress",), sizes), tuple(found))
+
+    facts = experiment_facts(experiment(("waitress",), sizes), tuple(variants))
     assert (facts.profile, facts.keepalive) == (("tuned", "stock"), ("off", 5))
     assert conditions(facts).startswith("profile: see the server's name · Poisson arrivals · ")
     assert "keep-alive: see the server's name" in conditions(facts)
+
     alike = experiment_facts(experiment(("waitress",), (Size(), Size(2))), ("waitress",))
     assert (alike.profile, alike.keepalive) == ("tuned", "on")
 

@@ -31,8 +31,8 @@ def carry_out(
         try:
             next_trial = steps.send(meets(next_trial))
         except StopIteration as ended:
-            found: SearchResult = ended.value
-            return found
+            result: SearchResult = ended.value
+            return result
 
 
 def exact_per_s(slo_s: float) -> float:
@@ -42,10 +42,10 @@ def exact_per_s(slo_s: float) -> float:
 
 
 def noisy_queue(
-    slo_s: float, noise: random.Random, spoiled: float = 0.0
+    slo_s: float, noise: random.Random, disturbed_share: float = 0.0
 ) -> Callable[[NextTrial], bool]:
     """An M/M/1 queue whose p99 is measured with 10 % noise, or 5 % in the longer confirmation
-    trials. A share ``spoiled`` of the trials is disturbed and misses at any rate."""
+    trials. ``disturbed_share`` of the trials miss at any rate."""
 
     def meets(next_trial: NextTrial) -> bool:
         left_per_s = SERVICE_PER_S - next_trial.rate_per_s
@@ -54,19 +54,21 @@ def noisy_queue(
             left_per_s > 0
             and math.log(100) / left_per_s * math.exp(noise.gauss(0, deviation)) <= slo_s
         )
-        return met and not (spoiled and noise.random() < spoiled)
+        return met and not (disturbed_share and noise.random() < disturbed_share)
 
     return meets
 
 
-def replications(slo_s: float, count: int, spoiled: float = 0.0) -> list[SearchResult]:
+def replications(slo_s: float, count: int, disturbed_share: float = 0.0) -> list[SearchResult]:
     noise = random.Random(19)
     guesses = [SERVICE_PER_S * math.exp(noise.gauss(0, 0.1)) for _ in range(count)]
-    return [carry_out(Goal(), guess, noisy_queue(slo_s, noise, spoiled)) for guess in guesses]
+    return [
+        carry_out(Goal(), guess, noisy_queue(slo_s, noise, disturbed_share)) for guess in guesses
+    ]
 
 
-def outcomes(found: SearchResult) -> list[tuple[float, bool]]:
-    return [(trial.rate_per_s, trial.passed) for trial in found.trials]
+def outcomes(result: SearchResult) -> list[tuple[float, bool]]:
+    return [(trial.rate_per_s, trial.passed) for trial in result.trials]
 
 
 @pytest.mark.parametrize(
@@ -80,16 +82,16 @@ def outcomes(found: SearchResult) -> list[tuple[float, bool]]:
         (2, 4, "upper"),
     ],
 )
-def test_a_load_is_classified_as_soon_as_it_is_certain(
+def test_a_rate_is_classified_as_soon_as_its_result_is_certain(
     passed: int, failed: int, expected: str | None
 ) -> None:
     assert classify(passed, failed, Goal()) == expected
 
 
 @pytest.mark.parametrize("guess_per_s", [1000.21, 1234.56, 320.07])
-@pytest.mark.parametrize("holds", [True, False])
-def test_a_search_between_unrounded_rates_ends(guess_per_s: float, holds: bool) -> None:
-    """The ends of the range are multiples of a measured rate, so they may have many digits."""
+@pytest.mark.parametrize("is_met", [True, False])
+def test_a_search_between_unrounded_rates_ends(guess_per_s: float, is_met: bool) -> None:
+    """The ends of the range are multiples of a measured rate and may have many digits."""
     goal, tried = (
         Goal(lowest_per_s=guess_per_s / 32, highest_per_s=guess_per_s * 16),
         list[NextTrial](),
@@ -97,17 +99,17 @@ def test_a_search_between_unrounded_rates_ends(guess_per_s: float, holds: bool) 
 
     def meets(next_trial: NextTrial) -> bool | None:
         tried.append(next_trial)
-        return holds if len(tried) < 200 else None
+        return is_met if len(tried) < 200 else None
 
-    found = carry_out(goal, guess_per_s, meets)
-    assert not found.is_abandoned
+    result = carry_out(goal, guess_per_s, meets)
+    assert not result.is_abandoned
     last = (
         max(tried, key=lambda next_trial: next_trial.rate_per_s)
-        if holds
+        if is_met
         else min(tried, key=lambda one: one.rate_per_s)
     )
     assert last.rate_per_s == pytest.approx(
-        goal.highest_per_s if holds else goal.lowest_per_s, rel=1e-3
+        goal.highest_per_s if is_met else goal.lowest_per_s, rel=1e-3
     )
 
 
@@ -120,13 +122,14 @@ def test_when_time_is_up_the_lower_bound_is_confirmed() -> None:
         while True:
             trials.append(next_trial)
             next_trial = steps.send(next_trial.rate_per_s <= 200.0)
-    found: SearchResult = ended.value.value
-    assert (found.lower_per_s, found.upper_per_s) == (160.0, 320.0)
+
+    result: SearchResult = ended.value.value
+    assert (result.lower_per_s, result.upper_per_s) == (160.0, 320.0)
     assert [one.phase for one in trials] == ["bracket"] * 4 + ["confirm"] * 6
-    assert found.rate_per_s == 160.0
+    assert result.rate_per_s == 160.0
 
 
-def test_when_time_is_up_a_failed_confirmation_is_the_last() -> None:
+def test_when_time_is_up_a_failed_confirmation_ends_the_search() -> None:
     trials: list[NextTrial] = []
     steps = search(400.0, Goal(trials=1), lambda: len(trials) >= 4)
     next_trial = next(steps)
@@ -136,8 +139,9 @@ def test_when_time_is_up_a_failed_confirmation_is_the_last() -> None:
             next_trial = steps.send(
                 next_trial.phase != "confirm" and next_trial.rate_per_s <= 200.0
             )
-    found: SearchResult = ended.value.value
-    assert (found.rate_per_s, len(found.confirmations)) == (None, 1)
+
+    result: SearchResult = ended.value.value
+    assert (result.rate_per_s, len(result.confirmations)) == (None, 1)
 
 
 def test_without_allowance_one_miss_decides() -> None:
@@ -155,36 +159,36 @@ def test_without_noise_the_bracket_contains_the_truth_and_has_the_requested_widt
 ) -> None:
     truth = exact_per_s(slo_s)
     assert truth == pytest.approx(about_per_s, abs=0.01)
-    found = carry_out(Goal(), SERVICE_PER_S, lambda next_trial: next_trial.rate_per_s <= truth)
-    assert found.lower_per_s is not None
-    assert found.upper_per_s is not None
-    assert found.lower_per_s <= truth < found.upper_per_s <= found.lower_per_s * 1.021
-    assert found.rate_per_s == found.strict_per_s == found.lower_per_s
-    assert found.confirmations == (Confirmation(found.lower_per_s, 6, 6),)
+    result = carry_out(Goal(), SERVICE_PER_S, lambda next_trial: next_trial.rate_per_s <= truth)
+    assert result.lower_per_s is not None
+    assert result.upper_per_s is not None
+    assert result.lower_per_s <= truth < result.upper_per_s <= result.lower_per_s * 1.021
+    assert result.rate_per_s == result.strict_per_s == result.lower_per_s
+    assert result.confirmations == (Confirmation(result.lower_per_s, 6, 6),)
 
 
 @pytest.mark.parametrize("slo_s", [0.020, 0.050])
 def test_with_ten_percent_noise_the_error_is_at_most_4_percent_in_95_percent(slo_s: float) -> None:
-    """10 % of p99 correspond to 2.3 % of the rate at 50 ms, and to 8.5 % at 20 ms, where the p99
-    rises more slowly with the rate.
+    """10 % of p99 corresponds to 2.3 % of the rate at 50 ms, and to 8.5 % at 20 ms, where p99 rises
+    more slowly with the rate.
 
     The confirmed rate is biased downwards by the steps of the confirmation.
     """
     truth = exact_per_s(slo_s)
     results = replications(slo_s, 300)
-    errors = [(fit_rate(outcomes(found)) or math.inf) / truth - 1 for found in results]
+    errors = [(fit_rate(outcomes(result)) or math.inf) / truth - 1 for result in results]
     assert sum(abs(error) <= 0.04 for error in errors) >= 0.95 * len(errors)
-    confirmed = [found.rate_per_s for found in results if found.rate_per_s is not None]
+    confirmed = [result.rate_per_s for result in results if result.rate_per_s is not None]
     assert len(confirmed) >= 0.75 * len(results)
     assert sum(rate <= truth * 1.04 for rate in confirmed) >= 0.95 * len(confirmed)
 
 
 @pytest.mark.parametrize("slo_s", [0.020, 0.050])
-def test_spoiled_trials_far_below_do_not_move_the_estimate(slo_s: float) -> None:
+def test_disturbed_trials_at_low_rates_do_not_move_the_estimate(slo_s: float) -> None:
     truth = exact_per_s(slo_s)
     errors = [
-        (fit_rate(outcomes(found)) or math.inf) / truth - 1
-        for found in replications(slo_s, 300, spoiled=0.04)
+        (fit_rate(outcomes(result)) or math.inf) / truth - 1
+        for result in replications(slo_s, 300, disturbed_share=0.04)
     ]
     assert sum(abs(error) <= 0.04 for error in errors) >= 0.92 * len(errors)
     assert sorted(map(abs, errors))[round(0.99 * len(errors))] <= 0.08
@@ -194,21 +198,21 @@ def test_spoiled_trials_far_below_do_not_move_the_estimate(slo_s: float) -> None
 def test_the_interval_covers_the_truth(slo_s: float) -> None:
     truth = exact_per_s(slo_s)
     results = replications(slo_s, 12)
-    fits = [fit_threshold(outcomes(found)) for found in results]
+    fits = [fit_threshold(outcomes(result)) for result in results]
     covered = [fit is not None and fit.low_per_s <= truth <= fit.high_per_s for fit in fits]
     assert sum(covered) >= 0.75 * len(covered)
 
 
-def test_an_inversion_is_no_lower_bound() -> None:
+def test_an_inversion_is_not_a_lower_bound() -> None:
     """An inversion in RFC 9971: 100 misses and 200 to 400 pass. The lower bound is below 100."""
-    found = carry_out(
+    result = carry_out(
         Goal(),
         500.0,
         lambda next_trial: next_trial.rate_per_s < 80 or 150 < next_trial.rate_per_s < 420,
     )
-    assert found.upper_per_s is not None
-    assert found.lower_per_s is not None
-    assert found.lower_per_s < 80 <= found.upper_per_s < 82
+    assert result.upper_per_s is not None
+    assert result.lower_per_s is not None
+    assert result.lower_per_s < 80 <= result.upper_per_s < 82
 
 
 def test_a_load_that_passed_by_chance_in_the_bracket_is_rejected() -> None:
@@ -216,78 +220,80 @@ def test_a_load_that_passed_by_chance_in_the_bracket_is_rejected() -> None:
 
     def meets(next_trial: NextTrial) -> bool:
         tried[next_trial.rate_per_s] = tried.get(next_trial.rate_per_s, 0) + 1
-        # Above the truth of 130, this rate of the bracket passes once by chance.
+        # This rate is above the true limit of 130 and passes once by chance.
         if next_trial.rate_per_s == 200.0:
             return tried[200.0] == 1
         return next_trial.rate_per_s < 130
 
-    found = carry_out(Goal(), 500.0, meets)
-    assert found.lower_per_s is not None
-    assert 127 < found.lower_per_s < 130
+    result = carry_out(Goal(), 500.0, meets)
+    assert result.lower_per_s is not None
+    assert 127 < result.lower_per_s < 130
 
 
-def test_missed_confirmations_go_down_at_most_three_widths() -> None:
-    found = carry_out(
+def test_missed_confirmations_step_down_at_most_three_widths() -> None:
+    result = carry_out(
         Goal(),
         500.0,
         lambda next_trial: next_trial.phase != "confirm" and next_trial.rate_per_s <= 300,
     )
-    assert found.lower_per_s is not None
-    assert [round(one.rate_per_s / found.lower_per_s, 2) for one in found.confirmations] == [
+
+    assert result.lower_per_s is not None
+    assert [round(one.rate_per_s / result.lower_per_s, 2) for one in result.confirmations] == [
         1.0,
         0.98,
         0.96,
         0.94,
     ]
-    assert found.rate_per_s is None
+    assert result.rate_per_s is None
+
     # After two misses, a confirmation has failed, and its other four trials are not run.
-    assert sum(trial.phase == "confirm" for trial in found.trials) == 8
+    assert sum(trial.phase == "confirm" for trial in result.trials) == 8
 
 
 def test_a_confirmed_rate_is_below_an_unconfirmed_bound() -> None:
-    found = carry_out(
+    result = carry_out(
         Goal(),
         500.0,
         lambda next_trial: next_trial.rate_per_s <= (290 if next_trial.phase == "confirm" else 300),
     )
-    assert found.lower_per_s is not None
-    assert found.rate_per_s is not None
-    assert found.rate_per_s <= 290 < found.lower_per_s
+    assert result.lower_per_s is not None
+    assert result.rate_per_s is not None
+    assert result.rate_per_s <= 290 < result.lower_per_s
 
 
 def test_an_inconclusive_trial_ends_the_search_without_a_rate() -> None:
-    found = carry_out(
+    result = carry_out(
         Goal(),
         500.0,
         lambda next_trial: None if next_trial.phase == "confirm" else next_trial.rate_per_s <= 300,
     )
-    assert found.is_abandoned
-    assert found.lower_per_s is not None
-    assert found.lower_per_s <= 300 < (found.upper_per_s or 0)
-    assert found.rate_per_s is None
+    assert result.is_abandoned
+    assert result.lower_per_s is not None
+    assert result.lower_per_s <= 300 < (result.upper_per_s or 0)
+    assert result.rate_per_s is None
 
 
 def test_without_a_passed_trial_there_is_no_rate() -> None:
-    found = carry_out(Goal(lowest_per_s=1.0), 500.0, lambda next_trial: False)
-    assert (found.lower_per_s, found.rate_per_s, found.strict_per_s) == (None, None, None)
-    assert found.upper_per_s == 1.0
+    result = carry_out(Goal(lowest_per_s=1.0), 500.0, lambda next_trial: False)
+    assert (result.lower_per_s, result.rate_per_s, result.strict_per_s) == (None, None, None)
+    assert result.upper_per_s == 1.0
 
 
 def test_without_a_missed_trial_there_is_no_upper_bound() -> None:
-    found = carry_out(Goal(highest_per_s=1_000.0), 500.0, lambda next_trial: True)
-    assert (found.lower_per_s, found.upper_per_s) == (1_000.0, None)
-    assert found.rate_per_s == 1_000.0
+    result = carry_out(Goal(highest_per_s=1_000.0), 500.0, lambda next_trial: True)
+    assert (result.lower_per_s, result.upper_per_s) == (1_000.0, None)
+    assert result.rate_per_s == 1_000.0
 
 
 def test_trials_at_a_load_are_numbered() -> None:
-    seen: list[tuple[float, int]] = []
+    trials: list[tuple[float, int]] = []
 
     def meets(next_trial: NextTrial) -> bool:
-        seen.append((next_trial.rate_per_s, next_trial.number))
+        trials.append((next_trial.rate_per_s, next_trial.number))
         return next_trial.rate_per_s <= 300
 
     carry_out(Goal(), 500.0, meets)
-    assert len(seen) == len(set(seen))
+    assert len(trials) == len(set(trials))
 
 
 def test_five_of_six_trials_confirm_a_rate() -> None:

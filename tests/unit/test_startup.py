@@ -1,4 +1,4 @@
-"""What a start must not cost: commands and public names are imported when they are used."""
+"""Commands and public names are imported on first use, to keep the start-up fast."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def modules_after(statement: str) -> set[str]:
 @pytest.mark.parametrize(
     "statement", ["import wsgiload", "import wsgiload.cli; wsgiload.cli.run(['--help'])"]
 )
-def test_a_start_imports_nothing_heavy(statement: str) -> None:
+def test_starting_imports_no_heavy_modules(statement: str) -> None:
     assert modules_after(statement) & HEAVY == set()
 
 
@@ -35,13 +35,13 @@ def test_a_public_name_is_imported_at_its_first_use() -> None:
     assert "wsgiload.api" in modules_after("import wsgiload; wsgiload.sweep")
 
 
-def test_type_checkers_and_programs_find_the_same_names_in_the_same_modules() -> None:
+def test_lazy_imports_match_the_imports_for_type_checkers() -> None:
     tree = ast.parse(Path(wsgiload.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
-    seen = {alias.name: node.module for node in imports for alias in node.names}
-    assert seen == wsgiload._MODULES
-    assert sorted(seen) == wsgiload.__all__
+    declared = {alias.name: node.module for node in imports for alias in node.names}
+    assert declared == wsgiload._MODULES
+    assert sorted(declared) == wsgiload.__all__
     for name, module in wsgiload._MODULES.items():
         assert getattr(wsgiload, name) is getattr(import_module(module), name)
 
@@ -51,7 +51,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         wsgiload.lod  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_a_command_that_cannot_be_imported_is_not_called_missing(
+def test_a_command_that_cannot_be_imported_is_not_reported_as_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     commands = LazyCommands([LazyCommand("load", "_load", "load", "loads")])
