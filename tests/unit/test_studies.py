@@ -1,5 +1,5 @@
-"""docs/studies.md and its charts are what the stored results say; what is stored of a run holds its
-figures, and nothing that names the machine."""
+"""docs/studies.md and its charts match the stored results, which contain the figures of a run but
+nothing that identifies the machine."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_the_page_and_its_charts_are_current() -> None:
         assert (ROOT / path).read_text() == text, "run: python -m studies write"
 
 
-def test_no_other_chart_of_a_study_is_left() -> None:
+def test_no_obsolete_chart_is_left() -> None:
     expected = {path.name for path in files(read_runs(ROOT)) if path.parent == IMAGES}
     assert {path.name for path in (ROOT / IMAGES).glob("study-*.svg")} == expected
 
 
-def test_the_stored_results_are_of_experiment_files_as_they_are() -> None:
+def test_the_stored_results_match_the_current_experiment_files() -> None:
     for name, run in read_runs(ROOT).items():
         table = tomllib.loads((ROOT / "experiments" / f"{name}.toml").read_text())
         assert run.title == table["title"]
@@ -57,13 +57,13 @@ def test_the_stored_results_are_of_experiment_files_as_they_are() -> None:
         assert {(one.name, one.words, one.figure) for one in run.claims} == current
 
 
-def test_every_original_has_its_text() -> None:
+def test_every_experiment_file_belongs_to_an_original() -> None:
     names = {path.stem for path in (ROOT / "experiments").glob("*.toml")}
     originals = [one.name for one in ORIGINALS]
     assert sorted(names) == sorted([*originals, *(f"{name}-fair" for name in originals)])
 
 
-# --- what is stored of a run
+# --- stored results
 
 
 def trial(server: str, run: int, per_s: float, **changes: Any) -> CellResult:
@@ -81,7 +81,7 @@ def trial(server: str, run: int, per_s: float, **changes: Any) -> CellResult:
     return cell(server, run, **plain | changes)
 
 
-def four(server: str, per_s: float, **changes: Any) -> list[CellResult]:
+def four_runs(server: str, per_s: float, **changes: Any) -> list[CellResult]:
     return [trial(server, run, per_s, **changes) for run in (1, 2, 3, 4)]
 
 
@@ -103,8 +103,8 @@ def study_summary(cells: list[CellResult], **facts: Any) -> Summary:
     return summary_of(cells, **plain | facts)
 
 
-def stored_run(folder: Path, summary: Summary) -> Path:
-    """A run directory with this summary, of a machine with telling names."""
+def stored_run(directory: Path, summary: Summary) -> Path:
+    """A run directory with this summary, from a machine whose details must not be stored."""
     host = {
         "kernel": "6.1.155-example-cloud",
         "os": "Debian 12",
@@ -114,14 +114,15 @@ def stored_run(folder: Path, summary: Summary) -> Path:
         "wsgiload": "0.1.0",
         "generator": None,
     }
-    folder.mkdir(parents=True)
-    (folder / "summary.json").write_text(encode(summary))
+
+    directory.mkdir(parents=True)
+    (directory / "summary.json").write_text(encode(summary))
     run = filled_run({"app_dir": "/home/someone/shop"}, host)
-    (folder / "run.json").write_bytes(msgspec.json.encode(run))
-    return folder
+    (directory / "run.json").write_bytes(msgspec.json.encode(run))
+    return directory
 
 
-CELLS = [*four("bjoern", 2000), *four("cherrypy", 500)]
+CELLS = [*four_runs("bjoern", 2000), *four_runs("cherrypy", 500)]
 
 
 @pytest.fixture
@@ -129,9 +130,10 @@ def run(tmp_path: Path) -> StudyRun:
     return extract(stored_run(tmp_path / "run", study_summary(CELLS)), ROOT / "experiments")
 
 
-def test_a_row_holds_the_figures_of_the_runs_with_their_interval(run: StudyRun) -> None:
+def test_a_row_has_the_figures_of_its_runs_with_intervals(run: StudyRun) -> None:
     first, second = run.rows
     assert (first.server, first.load, first.runs, first.trials) == ("bjoern", 100, 4, 4)
+
     throughput = first.throughput_per_s
     assert throughput.value == pytest.approx(2004, abs=1)
     assert throughput.low is not None and throughput.high is not None
@@ -143,7 +145,7 @@ def test_a_row_holds_the_figures_of_the_runs_with_their_interval(run: StudyRun) 
     assert second.throughput_per_s.value == pytest.approx(501, abs=1)
 
 
-def test_the_run_says_what_it_was_of_and_nothing_of_whose_machine(run: StudyRun) -> None:
+def test_a_result_describes_the_run_without_identifying_the_machine(run: StudyRun) -> None:
     assert (run.name, run.date, run.is_open, run.is_fair) == (
         "appdynamics-2016",
         "2026-11-21",
@@ -157,60 +159,63 @@ def test_the_run_says_what_it_was_of_and_nothing_of_whose_machine(run: StudyRun)
     assert {claim.name for claim in run.claims} == {
         one.name for one in CLAIMS if one.study == "appdynamics-2016"
     }
+
     text = msgspec.json.encode(run).decode()
     assert not re.search(r"someone|/home|example", text)
 
 
-def test_a_run_without_figures_says_why(tmp_path: Path) -> None:
-    spoiled = [*four("bjoern", 2000), *(invalid(one) for one in four("cherrypy", 500))]
-    run = extract(stored_run(tmp_path / "run", study_summary(spoiled)), ROOT / "experiments")
+def test_a_row_without_valid_runs_has_a_reason(tmp_path: Path) -> None:
+    cells = [*four_runs("bjoern", 2000), *(invalid(one) for one in four_runs("cherrypy", 500))]
+    run = extract(stored_run(tmp_path / "run", study_summary(cells)), ROOT / "experiments")
     row = run.rows[1]
     assert (row.runs, row.trials, row.throughput_per_s) == (0, 4, Figure())
     assert row.problem is not None and "invalid" in row.problem
 
 
-def test_a_quantile_that_was_not_met_is_beyond_every_limit(tmp_path: Path) -> None:
-    lost = [*four("bjoern", 2000, p99_ns=None), *four("cherrypy", 500)]
-    run = extract(stored_run(tmp_path / "run", study_summary(lost)), ROOT / "experiments")
+def test_an_infinite_quantile_is_beyond_every_limit(tmp_path: Path) -> None:
+    cells = [*four_runs("bjoern", 2000, p99_ns=None), *four_runs("cherrypy", 500)]
+    run = extract(stored_run(tmp_path / "run", study_summary(cells)), ROOT / "experiments")
     assert (run.rows[0].p99_ms.value, run.rows[0].is_p99_beyond) == (None, True)
     assert not run.rows[1].is_p99_beyond
 
 
 def test_findings_are_named_with_their_servers(tmp_path: Path) -> None:
-    alarmed = four("bjoern", 2000, verdict=verdict("warn", "server", reason("no-keepalive")))
-    cells = [*alarmed, *four("cherrypy", 500)]
+    alarmed = four_runs("bjoern", 2000, verdict=verdict("warn", "server", reason("no-keepalive")))
+    cells = [*alarmed, *four_runs("cherrypy", 500)]
     run = extract(stored_run(tmp_path / "run", study_summary(cells)), ROOT / "experiments")
-    (found,) = run.findings
-    assert (found.check, found.servers) == ("no-keepalive", ("bjoern",))
+    (finding,) = run.findings
+    assert (finding.check, finding.servers) == ("no-keepalive", ("bjoern",))
 
 
-def test_a_setting_is_what_a_grid_varied() -> None:
+def test_a_setting_lists_the_factors_of_the_grid() -> None:
     assert setting_of(trial("a", 1, 1, size=None)) == ""
     assert setting_of(trial("a", 1, 1, size="w10-t4-stock-files")) == "app files"
     assert setting_of(trial("a", 1, 1, size="close-unsized")) == "keep-alive off, app unsized"
 
 
 @pytest.mark.parametrize(
-    ("facts", "says"),
+    ("facts", "message"),
     [
         ({"name": "mine"}, "is not from `wsgiload reproduce`; store a run of appdynamics-2016, "),
         ({"name": None}, "is not from `wsgiload reproduce`"),
     ],
 )
-def test_another_run_is_refused(tmp_path: Path, facts: dict[str, Any], says: str) -> None:
-    folder = stored_run(tmp_path / "run", study_summary(CELLS, **facts))
-    with pytest.raises(UsageError, match=re.escape(says)):
-        extract(folder, ROOT / "experiments")
+def test_a_run_of_another_experiment_is_refused(
+    tmp_path: Path, facts: dict[str, Any], message: str
+) -> None:
+    directory = stored_run(tmp_path / "run", study_summary(CELLS, **facts))
+    with pytest.raises(UsageError, match=re.escape(message)):
+        extract(directory, ROOT / "experiments")
 
 
 def test_an_unfinished_run_is_refused(tmp_path: Path) -> None:
     summary = msgspec.structs.replace(study_summary(CELLS), status="interrupted")
-    folder = stored_run(tmp_path / "run", summary)
+    directory = stored_run(tmp_path / "run", summary)
     with pytest.raises(UsageError, match="was interrupted; finish it: wsgiload sweep --resume"):
-        extract(folder, ROOT / "experiments")
+        extract(directory, ROOT / "experiments")
 
 
-# --- its command
+# --- the command
 
 
 def command(**facts: Any) -> str:
@@ -220,18 +225,18 @@ def command(**facts: Any) -> str:
     return command_of(summary.experiment, table)
 
 
-def test_the_command_says_what_differs_from_the_file() -> None:
+def test_the_command_contains_the_differences_from_the_file() -> None:
     assert command() == "wsgiload reproduce appdynamics-2016"
     shorter = command(duration_s=1.0, runs=2, connections=(100,))
     assert shorter.endswith("appdynamics-2016 --duration 1s --runs 2 --connections 100")
-    one = command(servers=("bjoern", "uwsgi-nginx-w2"))
-    assert one.endswith("--servers bjoern,uwsgi-nginx")
+    fewer = command(servers=("bjoern", "uwsgi-nginx-w2"))
+    assert fewer.endswith("--servers bjoern,uwsgi-nginx")
     tens = (*range(100, 1001, 100), *range(2000, 10_001, 1000))
     full = command(notes=(), connections=tens, duration_s=30.0, timeout_s=30.0)
     assert full == "wsgiload reproduce appdynamics-2016 --scale full"
 
 
-# --- what the rows say together
+# --- comparisons of rows
 
 
 def row(server: str, per_s: float | None, setting: str = "", load: float = 100) -> Row:
@@ -254,12 +259,12 @@ def row(server: str, per_s: float | None, setting: str = "", load: float = 100) 
 
 def test_servers_are_compared_at_the_highest_load_that_they_share(run: StudyRun) -> None:
     rows = (row("a", 10), row("b", 100), row("a", 900, load=200), row("b", None, load=200))
-    (found,) = spreads(msgspec.structs.replace(run, rows=rows))
-    assert (found.load, found.fastest, found.slowest, found.factor) == (100, "b", "a", 10)
+    (spread,) = spreads(msgspec.structs.replace(run, rows=rows))
+    assert (spread.load, spread.fastest, spread.slowest, spread.factor) == (100, "b", "a", 10)
     assert spreads(msgspec.structs.replace(run, rows=rows[2:])) == []
 
 
-def test_an_effect_is_of_one_factor_alone(run: StudyRun) -> None:
+def test_an_effect_is_that_of_a_single_factor(run: StudyRun) -> None:
     rows = (
         row("a", 400, "keep-alive on, app ok"),
         row("a", 100, "keep-alive off, app ok"),
@@ -268,6 +273,7 @@ def test_an_effect_is_of_one_factor_alone(run: StudyRun) -> None:
         row("a", 4, "keep-alive on, app unsized"),
     )
     keepalive, framing = effects(msgspec.structs.replace(run, rows=rows))
+
     assert (keepalive.value, keepalive.instead_of) == ("keep-alive on", "keep-alive off")
     assert (keepalive.least, keepalive.least_server) == (2, "b")
     assert (keepalive.most, keepalive.most_server) == (4, "a")
@@ -277,7 +283,7 @@ def test_an_effect_is_of_one_factor_alone(run: StudyRun) -> None:
 # --- the page
 
 
-def judged(run: StudyRun, **statuses: Any) -> StudyRun:
+def with_judgements(run: StudyRun, **statuses: Any) -> StudyRun:
     claims = tuple(
         msgspec.structs.replace(one, status=statuses.get(one.name.replace("-", "_"), "undecided"))
         for one in run.claims
@@ -286,7 +292,7 @@ def judged(run: StudyRun, **statuses: Any) -> StudyRun:
 
 
 def test_the_first_paragraph_follows_from_the_judgements(run: StudyRun) -> None:
-    one = judged(
+    judged = with_judgements(
         run,
         bjoern_fastest="confirmed",
         gunicorn_fails="refuted",
@@ -294,7 +300,8 @@ def test_the_first_paragraph_follows_from_the_judgements(run: StudyRun) -> None:
         cherrypy_steady="refuted",
         cherrypy_gil="not reproducible",
     )
-    text = first_paragraph({one.name: one})
+    text = first_paragraph({judged.name: judged})
+
     assert "**1 is confirmed, 3 are refuted**, 5 are undecided and 1 is not reproducible." in text
     assert text.startswith("Five published comparisons of WSGI servers make 10 claims.")
     assert "Confirmed claims: bjoern has by far the highest throughput." in text
@@ -304,23 +311,25 @@ def test_the_first_paragraph_follows_from_the_judgements(run: StudyRun) -> None:
     )
 
 
-def test_the_first_paragraph_blames_the_configuration_where_fair_settings_close_the_gap(
+def test_the_first_paragraph_blames_settings_if_fair_ones_close_the_gap(
     run: StudyRun,
 ) -> None:
-    far = msgspec.structs.replace(run, rows=(row("bjoern", 5000), row("uwsgi-http", 100)))
+    original = msgspec.structs.replace(run, rows=(row("bjoern", 5000), row("uwsgi-http", 100)))
     near = (row("a", 300, "keep-alive on"), row("b", 200, "keep-alive on"))
-    fair = msgspec.structs.replace(far, name=f"{run.name}-fair", rows=near)
-    text = first_paragraph({far.name: far, fair.name: fair})
+    fair = msgspec.structs.replace(original, name=f"{run.name}-fair", rows=near)
+    text = first_paragraph({original.name: original, fair.name: fair})
+
     assert (
         "with the original settings of AppDynamics at 100 connections, the fastest server (bjoern) "
         "has 50.0 times the throughput of the slowest (uwsgi-http). With fair settings (equivalent "
         "for all servers) at 100 connections, this factor is 1.50," in text
     )
-    same = msgspec.structs.replace(fair, rows=far.rows)
-    assert "fair settings" not in first_paragraph({far.name: far, same.name: same})
+
+    same = msgspec.structs.replace(fair, rows=original.rows)
+    assert "fair settings" not in first_paragraph({original.name: original, same.name: same})
 
 
-def test_a_study_is_told_from_its_rows(run: StudyRun) -> None:
+def test_the_sentences_of_a_study_follow_from_its_rows(run: StudyRun) -> None:
     assert study_sentences({run.name: run}, ORIGINALS[0]) == [
         "Original settings, 100 connections: the fastest server (bjoern) has 4.00 times the "
         "throughput of the slowest (cherrypy)."
@@ -332,11 +341,13 @@ def test_the_page_has_every_claim_with_its_command(run: StudyRun) -> None:
     for one in CLAIMS:
         assert f"| `{one.name}`: {one.words} | {one.figure} |" in text
         assert f"| `{one.command}` |" in text
+
     (line,) = (line for line in text.splitlines() if line.startswith("| `bjoern-fastest`"))
     assert "**undecided**: needs a valid run of gunicorn-sync" in line
     assert "| bjoern | – | 100 connections | 2,000 [" in text
     assert "REQUESTS (per second)" in text
-    # A table needs its lines together, and an empty line before it.
+
+    # Every table has a delimiter row and the same number of columns in all lines.
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         columns = [len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()]
         assert len(set(columns)) == 1, table
@@ -363,14 +374,17 @@ def test_a_dot_lies_on_a_logarithmic_axis_with_its_interval(run: StudyRun) -> No
     root = chart_of(run, *tens)
     dots = [float(one.attrib["cx"]) for one in root.iter(f"{SVG}circle") if one.attrib["r"] == "3"]
     first, second, third = dots[:3]
+
     assert second - first == pytest.approx(third - second, abs=0.2)
+
     intervals = [one for one in root.iter(f"{SVG}line") if one.attrib["class"].startswith("s")]
     assert len(intervals) == 3  # p99 has one for each server, throughput none
+
     words = {one.text for one in root.iter(f"{SVG}text")}
     assert {"a", "b", "c", "10.0", "1,000", "100 connections", "AppDynamics, 2016"} <= words
 
 
-def test_what_has_no_value_has_no_dot(run: StudyRun) -> None:
+def test_a_missing_value_has_no_dot(run: StudyRun) -> None:
     beyond = msgspec.structs.replace(row("a", 10), p99_ms=Figure(), is_p99_beyond=True)
     root = chart_of(run, beyond, row("b", None))
     texts = [one.text for one in root.iter(f"{SVG}text")]
@@ -378,7 +392,7 @@ def test_what_has_no_value_has_no_dot(run: StudyRun) -> None:
     assert len(list(root.iter(f"{SVG}path"))) == 1
 
 
-def test_everything_lies_within_the_picture(run: StudyRun) -> None:
+def test_everything_is_drawn_within_the_image(run: StudyRun) -> None:
     root = chart_of(run, *(row(f"server-{place}", 10.0**place) for place in range(1, 6)))
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     for one in root.iter():

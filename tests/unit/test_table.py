@@ -1,4 +1,4 @@
-"""What the terminal shows: every cell, every doubt in words, nothing made up."""
+"""The terminal output: every cell, and every doubt in words, with no invented values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def console(width: int = 150, terminal: bool = False) -> Console:
     return Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None)
 
 
-def shown(target: Console) -> list[str]:
+def lines_of(target: Console) -> list[str]:
     assert isinstance(target.file, io.StringIO)
     return [line.strip() for line in target.file.getvalue().splitlines()]
 
@@ -50,13 +50,13 @@ def sweep_lines(summary: Summary, width: int = 150, terminal: bool = False) -> l
     target = console(width, terminal)
     print_sweep(summary, target)
     assert target.width == width
-    return shown(target)
+    return lines_of(target)
 
 
 def load_lines(report: LoadReport, width: int = 150) -> list[str]:
     target = console(width)
     print_load(report, target)
-    return shown(target)
+    return lines_of(target)
 
 
 def row(lines: list[str], start: str) -> list[str]:
@@ -78,6 +78,7 @@ def test_a_sweep_has_one_row_per_cell(run_dir: Path) -> None:
         "gunicorn-gthread", "1,000", "1,010", "100 %", "1.11 " "ms", "3.32 " "ms", "4.63 " "ms", "884 " "µs", "0.63",
         "107 MiB", "0 %", "valid",
     ]  # fmt: skip
+
     cells = [
         line
         for line in lines
@@ -86,7 +87,7 @@ def test_a_sweep_has_one_row_per_cell(run_dir: Path) -> None:
     assert len(cells) == 24
 
 
-def test_a_failed_cell_says_where_and_why_and_has_no_numbers(run_dir: Path) -> None:
+def test_a_failed_cell_has_a_step_and_a_reason_but_no_numbers(run_dir: Path) -> None:
     lines = sweep_lines(read_summary(run_dir), width=240)
     failed = next(line for line in lines if "failed:" in line)
     fields = failed.split()
@@ -96,24 +97,24 @@ def test_a_failed_cell_says_where_and_why_and_has_no_numbers(run_dir: Path) -> N
     )
 
 
-def test_overload_is_a_bound_or_not_met_and_never_a_number(run_dir: Path) -> None:
+def test_overload_is_shown_as_a_bound_or_as_infinite(run_dir: Path) -> None:
     lines = sweep_lines(read_summary(run_dir))
     overloaded = [line for line in lines if "48.0 %" in line]
     assert overloaded[0].split()[3:11] == ["%", ">=", "1.00", "s", ">=", "1.00", "s", "infinite"]
 
 
-def test_every_reason_and_note_is_said_once(run_dir: Path) -> None:
-    found = remarks(read_sweep(read_summary(run_dir)))
-    assert [(style, cells) for _, style, cells in found] == [
+def test_every_reason_and_note_is_shown_once(run_dir: Path) -> None:
+    result = remarks(read_sweep(read_summary(run_dir)))
+    assert [(style, cells) for _, style, cells in result] == [
         ("red", "uwsgi at 3,000/s"),
         ("yellow", "gunicorn-sync at 3,000/s; wsgiref at 2,000/s and 3,000/s"),
         ("", "gunicorn-sync at 1,000/s, 2,000/s and 3,000/s"),
     ]
-    assert found[2][0] == "keep-alive not honoured: measured with a new connection per request"
+    assert result[2][0] == "keep-alive not honoured: measured with a new connection per request"
 
 
 @pytest.mark.parametrize(
-    ("check", "figures", "told"),
+    ("check", "figures", "expected"),
     [
         ("send-lag-absolute", [(586_000, 200_000), (300_000, 200_000)], ["586000"]),
         ("send-lag-absolute", [(586_000, 200_000), (1_200_000, 1_000_000)], ["586000", "1200000"]),
@@ -133,8 +134,8 @@ def test_every_reason_and_note_is_said_once(run_dir: Path) -> None:
         "no figure",
     ],
 )
-def test_the_cell_that_is_farthest_beyond_a_limit_is_told(
-    run_dir: Path, check: str, figures: list[tuple[float | None, float | None]], told: list[str]
+def test_the_cell_farthest_beyond_a_limit_is_shown(
+    run_dir: Path, check: str, figures: list[tuple[float | None, float | None]], expected: list[str]
 ) -> None:
     summary = read_summary(run_dir)
     for ordered in (figures, figures[::-1]):
@@ -147,9 +148,11 @@ def test_the_cell_that_is_farthest_beyond_a_limit_is_told(
             cells.append(replace(cell, verdict=verdict, notes=()))
         assert len(cells) == len(ordered)
         sweep = read_sweep(replace(summary, cells=tuple(cells)))
-        said = [sentence for sentence, _, _ in remarks(sweep) if "found" in sentence]
-        assert len(said) == len(told)
-        assert all(any(f"found {figure}" in sentence for sentence in said) for figure in told)
+        sentences = [sentence for sentence, _, _ in remarks(sweep) if "found" in sentence]
+        assert len(sentences) == len(expected)
+        assert all(
+            any(f"found {figure}" in sentence for sentence in sentences) for figure in expected
+        )
 
 
 def test_one_run_allows_no_inference_and_six_do(run_dir: Path, tmp_path: Path) -> None:
@@ -179,18 +182,18 @@ def test_the_runs_of_a_finding_are_named_at_each_load_level(tmp_path: Path) -> N
     assert names(both) == "waitress at 1,000/s"
 
 
-def test_a_run_that_is_not_complete_says_so_above_its_figures(run_dir: Path) -> None:
+def test_an_incomplete_run_says_so_above_its_figures(run_dir: Path) -> None:
     summary = read_summary(run_dir)
-    said = "interrupted: some cells were not measured"
-    assert said not in sweep_lines(summary)
-    assert sweep_lines(replace(summary, status="interrupted"))[1] == said
+    notice = "interrupted: some cells were not measured"
+    assert notice not in sweep_lines(summary)
+    assert sweep_lines(replace(summary, status="interrupted"))[1] == notice
 
     planned = replace(summary.experiment, servers=(*summary.experiment.servers, "bjoern", "gevent"))
     unfinished = replace(summary, status="interrupted", experiment=planned)
-    assert sweep_lines(unfinished)[1] == f"{said}, among them all of bjoern and gevent"
+    assert sweep_lines(unfinished)[1] == f"{notice}, among them all of bjoern and gevent"
 
 
-def test_a_narrow_terminal_names_the_columns_it_leaves_out(run_dir: Path) -> None:
+def test_a_narrow_terminal_names_the_hidden_columns(run_dir: Path) -> None:
     lines = sweep_lines(read_summary(run_dir), width=100, terminal=True)
     assert (
         "Columns hidden (terminal too narrow): p50, service time p50, memory and throttled."
@@ -208,7 +211,7 @@ def test_a_closed_loop_counts_connections(tmp_path: Path) -> None:
     assert [field.strip() for field in row(lines, "waitress")][1] == "100"
 
 
-def test_a_p99_of_few_requests_is_marked_and_p99_9_is_left_out_each_with_its_reason(
+def test_with_few_requests_p99_is_marked_and_p99_9_is_omitted(
     run_dir: Path,
 ) -> None:
     summary = read_summary(run_dir)
@@ -217,6 +220,7 @@ def test_a_p99_of_few_requests_is_marked_and_p99_9_is_left_out_each_with_its_rea
     few = replace(cell, outcomes=replace(cell.outcomes, scheduled=500, ok=500))
     lines = sweep_lines(replace(summary, cells=(few,)))
     times = [field.strip() for field in row(lines, "gunicorn-gthread")][4:7]
+
     assert times == ["1.11 ms", "≈ 3.32 ms", "–"]
     assert (
         "p99 is imprecise (≈): it needs at least 1,000 requests [gunicorn-gthread at 1,000/s]"
@@ -234,6 +238,7 @@ def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
         "offered 3,010/s, sent 3,010/s, goodput 2,990/s (99.3 % of scheduled requests), "
         "p99 over all scheduled requests 83.9 ms (95 % CI 81.4 ms to 87.2 ms)"
     )
+
     assert lines[2] == "Times of the correct responses (99.3 %):"
     assert [field.strip() for field in row(lines, "connect")] == [
         "connect",
@@ -249,7 +254,7 @@ def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
     ]
 
 
-def test_quantiles_that_grow_with_the_duration_are_not_shown_as_numbers(run_dir: Path) -> None:
+def test_quantiles_of_an_unstable_load_are_not_shown_as_numbers(run_dir: Path) -> None:
     report = read_load(run_dir, WAITRESS)
     unstable = replace(report, stationarity=replace(report.stationarity, state="unstable"))
     assert "p99 over all scheduled requests grows with the duration" in " ".join(
@@ -257,7 +262,7 @@ def test_quantiles_that_grow_with_the_duration_are_not_shown_as_numbers(run_dir:
     )
 
 
-def test_a_quantile_whose_uncertainty_is_not_known_is_shown_by_its_number(run_dir: Path) -> None:
+def test_a_quantile_of_unknown_uncertainty_is_shown_as_a_number(run_dir: Path) -> None:
     report = replace(
         read_load(run_dir, WAITRESS),
         uncertainty=Uncertainty(offered_quantiles_ns={}, response_time_ns={}),
@@ -276,14 +281,14 @@ def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
 
 
 def with_client(report: LoadReport, **changes: object) -> LoadReport:
-    """The same report, of a generator that did otherwise."""
+    """A copy of the report in which these fields of the generator's usage are replaced."""
     assert report.client is not None
     client: GeneratorUsage = replace(report.client, **changes)
     return replace(report, client=client)
 
 
 @pytest.mark.parametrize(
-    ("client", "said"),
+    ("client", "text"),
     [
         ({}, None),
         (
@@ -313,23 +318,24 @@ def with_client(report: LoadReport, **changes: object) -> LoadReport:
         ),
     ],
 )
-def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
-    run_dir: Path, client: dict[str, object], said: str | None
+def test_restricted_busy_waiting_is_reported_for_an_open_loop(
+    run_dir: Path, client: dict[str, object], text: str | None
 ) -> None:
     report = with_client(read_load(run_dir, WAITRESS), **client)
     last = load_lines(report, width=300)[-1]
     assert (
-        (said in last and last.startswith("generator: "))
-        if said
+        (text in last and last.startswith("generator: "))
+        if text
         else not last.startswith("generator: ")
     )
+
     closed = LoadModel(closed=ClosedLoop(connections=8))
     report = replace(report, plan=replace(report.plan, load=closed))
     assert not load_lines(report)[-1].startswith("generator: ")
 
 
 @pytest.mark.parametrize(
-    ("client", "said"),
+    ("client", "text"),
     [
         ({}, "responses timestamped by the kernel (3 by the generator)"),
         ({"user_timestamps": 0}, "no event-loop stalls, responses timestamped by the kernel"),
@@ -349,16 +355,16 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
         ),
     ],
 )
-def test_every_load_says_what_the_generator_cost_and_whose_timestamps_it_has(
-    run_dir: Path, client: dict[str, object], said: str
+def test_a_load_shows_the_cost_of_the_generator_and_its_timestamps(
+    run_dir: Path, client: dict[str, object], text: str
 ) -> None:
     report = with_client(read_load(run_dir, WAITRESS), **client)
     lines = load_lines(report, width=300)
     (line,) = [line for line in lines if line.startswith("generator used: ")]
-    assert said in line
+    assert text in line
 
 
-def test_the_catalogue_gives_reasons() -> None:
+def test_the_server_list_has_statuses_and_reasons() -> None:
     target = console()
     base = {"variant": None, "profiles": ["default", "many"], "python": ">=3.9"}
     print_servers(
@@ -374,19 +380,21 @@ def test_the_catalogue_gives_reasons() -> None:
         ],
         target,
     )
-    lines = shown(target)
+    lines = lines_of(target)
+
     assert lines[3].split() == ["waitress", "–", "default,", "many", ">=3.9", "ready"]
     assert lines[4].endswith("unavailable (legacy): no C compiler")
 
 
-def test_the_doctor_starts_with_the_worst_and_gives_fixes() -> None:
+def test_doctor_shows_the_worst_finding_first_and_its_fix() -> None:
     target = console()
     fine = DoctorFinding(check="cores", level="green", value=4, message="enough CPUs", fix=None)
     slow = DoctorFinding(
         check="governor", level="red", value=None, message="the CPU slows down", fix="fix it"
     )
     print_doctor([fine, slow], target)
-    lines = shown(target)
+    lines = lines_of(target)
+
     assert lines[3].split() == ["red", "governor", "the", "CPU", "slows", "down"]
     assert lines[4] == "→ fix it"
     assert lines[5].split() == ["green", "cores", "enough", "CPUs"]

@@ -1,4 +1,4 @@
-"""Objectives are read exactly, and judged by what is known for certain."""
+"""Thresholds are parsed exactly and decided only by what is certain."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ RESULT = filled_cell(rate_result=RATES, **FIGURES)
         ("goodput>=1000", "goodput", ">=", 1000.0),
     ],
 )
-def test_an_objective_is_a_figure_a_comparison_and_a_limit(
+def test_a_threshold_is_a_figure_a_comparison_and_a_limit(
     text: str, figure: str, comparison: str, limit: float
 ) -> None:
     assert parse_threshold(text) == Threshold(text, figure, comparison, pytest.approx(limit))
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "'' is not a threshold; write it like 'p99<50ms'"),
         ("p99", "'p99' is not a threshold"),
@@ -66,10 +66,10 @@ def test_an_objective_is_a_figure_a_comparison_and_a_limit(
         ),
     ],
 )
-def test_anything_else_is_refused_with_the_form(text: str, says: str) -> None:
+def test_an_invalid_threshold_is_refused_with_an_example(text: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_threshold(text)
-    assert str(raised.value).startswith(says)
+    assert str(raised.value).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -80,27 +80,27 @@ def test_anything_else_is_refused_with_the_form(text: str, says: str) -> None:
         ("p99<50ms", False),  # its upper bound is 60 ms
         ("p99<61ms", True),
         ("p99.9<10s", False),  # unbounded above: not met
-        ("p99.99<10s", False),  # not known
+        ("p99.99<10s", False),  # unknown
         ("error_rate<=0.5%", True),
         ("error_rate<0.4%", False),
         ("goodput>=980", True),
         ("goodput>980", False),
     ],
 )
-def test_a_quantile_counts_by_its_upper_bound_and_what_is_unknown_is_not_met(
+def test_the_upper_bound_of_a_quantile_counts_and_an_unknown_one_fails(
     text: str, holds: bool
 ) -> None:
     assert parse_threshold(text).holds(RESULT) is holds
 
 
-def test_nothing_holds_for_a_cell_that_has_no_result() -> None:
+def test_a_cell_without_a_result_meets_no_threshold() -> None:
     cell = filled_cell()
     for text in ("p99<1h", "error_rate<=1", "goodput>=0"):
         assert not parse_threshold(text).holds(cell)
     assert not parse_threshold("error_rate<=1").holds(filled_cell(outcomes=outcomes(0)))
 
 
-def test_a_cell_of_a_sweep_and_a_report_of_a_load_are_judged_alike() -> None:
+def test_cells_and_load_reports_are_judged_alike() -> None:
     report = canned_load(rate=RATES, **FIGURES)
     for text in ("goodput>=980", "goodput>980", "p99<61ms", "p99<50ms", "error_rate<=0.5%"):
         assert parse_threshold(text).holds(report) is parse_threshold(text).holds(RESULT), text
@@ -130,7 +130,7 @@ def test_a_quantile_needs_ten_requests_beyond_it(figure: str, needed: int) -> No
         assert failed_thresholds([threshold], [("", cell)]) == []
 
 
-def test_what_is_undecided_names_the_requests_that_it_needs() -> None:
+def test_an_undecided_threshold_names_the_requests_needed() -> None:
     few = filled_cell(outcomes=outcomes(3, 3), offered_quantiles_ns={"0.999": exactly(1_000)})
     thresholds = [parse_threshold("p99.9<500ms"), parse_threshold("error_rate<=0")]
     assert undecided_thresholds(thresholds, [("wsgiref@3#1", few)]) == [
@@ -143,18 +143,18 @@ def test_what_is_undecided_names_the_requests_that_it_needs() -> None:
 @pytest.mark.parametrize(
     ("text", "is_failed"),
     [
-        ("p99.9<30ms", True),  # p99 is 40 ms at least
+        ("p99.9<30ms", True),  # p99 is at least 40 ms
         ("p99.9<50ms", False),  # p99 may be 40 ms
         ("p99.9>30ms", False),
     ],
 )
-def test_a_lower_quantile_decides_a_higher_one_only_against_it(text: str, is_failed: bool) -> None:
+def test_a_lower_quantile_can_only_fail_a_higher_one(text: str, is_failed: bool) -> None:
     threshold = parse_threshold(text)
     assert bool(failed_thresholds([threshold], [("", RESULT)])) is is_failed
     assert bool(undecided_thresholds([threshold], [("", RESULT)])) is not is_failed
 
 
-def test_more_failures_than_a_lower_quantile_leaves_room_for_decide_a_higher_one() -> None:
+def test_failures_beyond_a_lower_quantile_fail_a_higher_one() -> None:
     cell = filled_cell(
         outcomes=outcomes(1000, 500, http_status=500),
         offered_quantiles_ns={"0.9": Bounds(low=None, high=None)},
@@ -171,7 +171,7 @@ def test_more_failures_than_a_lower_quantile_leaves_room_for_decide_a_higher_one
         (299, 1, 49_000_000, False),
     ],
 )
-def test_if_every_request_meets_it_fewer_are_enough(
+def test_fewer_requests_suffice_if_all_meet_the_threshold(
     requests: int, failures: int, max_ns: int, is_decided: bool
 ) -> None:
     cell = filled_cell(

@@ -1,4 +1,4 @@
-"""The tables of other tools hold the figures of the cells, and nothing where there are none."""
+"""The tables in the style of other tools contain the figures of the cells, or dashes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MS = 1_000_000
 TIMES = msgspec.structs.replace(times(*(ms * MS for ms in range(1, 101))), min=MS, max=100 * MS)
 
 
-def closed(name: str, connections: int | None, **changes: object) -> CellResult:
+def closed_cell(name: str, connections: int | None, **changes: object) -> CellResult:
     plain: dict[str, object] = {
         "rate": None,
         "connections": connections,
@@ -38,19 +38,19 @@ def closed(name: str, connections: int | None, **changes: object) -> CellResult:
 @pytest.fixture
 def sweep() -> Sweep:
     cells = [
-        closed("a", 100),
-        closed("a", 200, rate_result=rates(500.0)),
-        closed("b", 100),
-        invalid(closed("b", 200)),
+        closed_cell("a", 100),
+        closed_cell("a", 200, rate_result=rates(500.0)),
+        closed_cell("b", 100),
+        invalid(closed_cell("b", 200)),
     ]
     return read_sweep(summary_of(cells, servers=("a", "b"), rates=None, connections=(100, 200)))
 
 
 @pytest.fixture(scope="module")
 def load(tmp_path_factory: pytest.TempPathFactory) -> LoadReport:
-    """A report, whose times are those of the cells."""
-    folder = write_run(tmp_path_factory.mktemp("runs") / "run")
-    return msgspec.structs.replace(read_load(folder, "waitress@1000#1"), response_time_ns=TIMES)
+    """A load report with the times of the cells."""
+    directory = write_run(tmp_path_factory.mktemp("runs") / "run")
+    return msgspec.structs.replace(read_load(directory, "waitress@1000#1"), response_time_ns=TIMES)
 
 
 def test_appdynamics_has_a_block_for_each_figure(sweep: Sweep) -> None:
@@ -62,13 +62,14 @@ def test_appdynamics_has_a_block_for_each_figure(sweep: Sweep) -> None:
         "MEMORY",
         "ERRORS",
     ]
+
     requests, latencies, cpu, memory, errors = blocks.values()
     assert requests.headings == ("server", "100", "200")
     # An invalid run has no figure.
     assert requests.rows == (("a", "250.0", "500.0"), ("b", "250.0", "–"))
     assert latencies.rows[0][1] == "50.500"
     assert (cpu.rows[0][1], memory.rows[0][1]) == ("150", "9.0")
-    # 10 were cut off by the end of the load.
+    # The 10 unfinished requests are not errors.
     assert errors.rows == (("a", "10", "10"), ("b", "10", "–"))
 
 
@@ -79,12 +80,12 @@ def test_funkload_has_low_percentiles_from_the_histogram(sweep: Sweep, load: Loa
     assert (row["CUs"], row["TOTAL"], row["SUCCESS"], row["ERROR"]) == ("100", "120", "100", "10")
     assert (row["MIN"], row["AVG"], row["MAX"]) == ("1.0", "50.5", "100.0")
     assert [round(float(row[name])) for name in ("P10", "MED", "P90", "P95")] == [10, 50, 90, 95]
-    # No histogram was read.
+    # This cell has no histogram.
     assert dict(zip(second.headings, second.rows[0], strict=True))["P10"] == "–"
 
 
 def test_httperf_counts_errors_by_cause(load: LoadReport) -> None:
-    one = closed("a", None, rate=3000.0)
+    one = closed_cell("a", None, rate=3000.0)
     sweep = read_sweep(summary_of([one], servers=("a",), rates=(3000.0,)))
     (table,) = tool_tables("httperf", sweep, {one.id: load})
     row = dict(zip(table.headings, table.rows[0], strict=True))
@@ -102,14 +103,16 @@ def test_ab_has_a_row_for_each_concurrency(sweep: Sweep, load: LoadReport) -> No
     assert row["100%"] == "100.0"
 
 
-def test_the_median_over_runs_stands_for_them() -> None:
-    runs = [closed("a", 5, run=run, rate_result=rates(100.0 * run)) for run in (1, 2, 3)]
+def test_several_runs_are_shown_as_their_median() -> None:
+    runs = [closed_cell("a", 5, run=run, rate_result=rates(100.0 * run)) for run in (1, 2, 3)]
     sweep = read_sweep(summary_of(runs, servers=("a",), rates=None, connections=(5,), runs=3))
     assert tool_tables("appdynamics", sweep, {})[0].rows == (("a", "200.0"),)
 
 
 def test_a_failed_server_has_no_figures() -> None:
-    failed = closed("a", 5, rate_result=None, outcomes=None, response_time_ns=None, resources=None)
+    failed = closed_cell(
+        "a", 5, rate_result=None, outcomes=None, response_time_ns=None, resources=None
+    )
     failed = msgspec.structs.replace(failed, verdict=verdict("invalid", "server"))
     sweep = read_sweep(summary_of([failed], servers=("a",), rates=None, connections=(5,)))
     for style in get_args(Style):
@@ -117,7 +120,7 @@ def test_a_failed_server_has_no_figures() -> None:
             assert set(table.rows[0][1:]) == {"–"}
 
 
-def test_as_markdown_with_what_was_changed(sweep: Sweep) -> None:
+def test_markdown_has_a_title_notes_and_tables(sweep: Sweep) -> None:
     tables = tool_tables("appdynamics", sweep, {})
     lines = tables_markdown("A study", tables, ["scale quick: runs 1"]).splitlines()
     assert lines[:5] == ["# A study", "", "- scale quick: runs 1", "", "## REQUESTS (per second)"]
