@@ -48,7 +48,7 @@ def unix_socket(tmp_path: Path) -> Iterator[Path]:
         thread.join()
 
 
-def dry(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+def dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert run(["load", URL, *words, "--dry-run"]) == 0, capsys.readouterr().err
     plan: dict[str, Any] = json.loads(capsys.readouterr().out)
     return plan
@@ -62,6 +62,7 @@ def test_a_unix_socket_is_driven_from_python(unix_socket: Path) -> None:
         options=LoadOptions(arrivals="constant"),
         transport=TransportOptions(unix_socket=unix_socket),
     )
+
     assert (report.outcomes["scheduled"], report.outcomes["ok"]) == (30, 30)
     assert report.to_dict()["plan"]["unix_socket"] == str(unix_socket)
     assert report.to_dict()["connections"]["local_ports"] is None
@@ -69,22 +70,12 @@ def test_a_unix_socket_is_driven_from_python(unix_socket: Path) -> None:
 
 def test_a_unix_socket_is_driven_from_the_command_line(unix_socket: Path, tmp_path: Path) -> None:
     result = tmp_path / "load.json"
-    words = [
-        "-R",
-        "50",
-        "-d",
-        "200ms",
-        "--unix-socket",
-        str(unix_socket),
-        "--json",
-        str(result),
-        "--quiet",
-    ]
-    run(["load", URL, *words])
+    files = ["--unix-socket", str(unix_socket), "--json", str(result)]
+    run(["load", URL, "-R", "50", "-d", "200ms", *files, "--quiet"])
     assert json.loads(result.read_text())["outcomes"]["ok"] > 0
 
 
-def test_a_socket_that_is_not_there_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_socket_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["load", URL, "--unix-socket", "/nowhere/server.sock"]) == EXIT_USAGE
     message = capsys.readouterr().err
     assert "/nowhere/server.sock" in message and "start the server" in message
@@ -93,7 +84,7 @@ def test_a_socket_that_is_not_there_is_a_usage_error(capsys: pytest.CaptureFixtu
 
 
 def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
-    plain = dry(capsys)
+    plain = dry_run(capsys)
     assert (plain["unix_socket"], plain["source_addresses"], plain["http_version"]) == (
         None,
         [],
@@ -101,29 +92,19 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     )
     no_files = {"ca_file": None, "client_cert": None, "client_key": None}
     assert plain["tls"] == {"insecure": False, **no_files}
-    words = [
-        "--source-addresses",
-        "127.0.0.2, 127.0.1.0/24",
-        "--http2",
-        "--streams",
-        "8",
-        "-k",
-        "--ca-file",
-        "authority.pem",
-        "--client-cert",
-        "client.pem",
-        "--client-key",
-        "client.key",
-    ]
-    plan = dry(capsys, *words, "--unix-socket", "server.sock")
+
+    words = "--http2 --streams 8 -k --ca-file authority.pem --client-cert client.pem"
+    more = "--client-key client.key --unix-socket server.sock"
+    sources = ("--source-addresses", "127.0.0.2, 127.0.1.0/24")
+    plan = dry_run(capsys, *sources, *words.split(), *more.split())
     assert plan["source_addresses"] == ["127.0.0.2", "127.0.1.0/24"]
     files = {"ca_file": "authority.pem", "client_cert": "client.pem", "client_key": "client.key"}
     assert plan["tls"] == {"insecure": True, **files}
     assert (plan["http_version"], plan["unix_socket"]) == ("http2", "server.sock")
     assert plain["connect_to"] is None
-    assert dry(capsys, "--connect-to", "127.0.0.1:81")["connect_to"] == "127.0.0.1:81"
+    assert dry_run(capsys, "--connect-to", "127.0.0.1:81")["connect_to"] == "127.0.0.1:81"
     assert (plain["streams"], plan["streams"]) == (1, 8)
-    assert dry(capsys, "--http1.0")["http_version"] == "http1_0"
+    assert dry_run(capsys, "--http1.0")["http_version"] == "http1_0"
     assert run(["load", URL, "--http1.0", "--http2", "--dry-run"]) == EXIT_USAGE
     assert "--http2 and --http1.0 are mutually exclusive" in capsys.readouterr().err
 
@@ -137,21 +118,21 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
         (["--http2", "--streams", "8", "--keepalive", "off"], "omit --keepalive or --streams"),
     ],
 )
-def test_streams_that_cannot_be_had_are_refused_in_one_line(
+def test_invalid_stream_options_are_one_line_errors(
     words: list[str], fix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["load", URL, "--dry-run", *words]) == EXIT_USAGE
-    complaint = capsys.readouterr().err
-    assert fix in complaint
-    assert len(complaint.splitlines()) == 1
+    error = capsys.readouterr().err
+    assert fix in error
+    assert len(error.splitlines()) == 1
 
 
-def test_fewer_streams_than_asked_for_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fewer_streams_than_requested_are_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     load = canned_load(connections=connection_counts(allowed_streams=3))
     load = msgspec.structs.replace(load, plan=msgspec.structs.replace(load.plan, streams=8))
     print_allowed_streams(load)
-    told = capsys.readouterr().err
-    assert told.count("allows 3 concurrent streams per connection, fewer than --streams 8") == 1
+    error = capsys.readouterr().err
+    assert error.count("allows 3 concurrent streams per connection, fewer than --streams 8") == 1
     print_allowed_streams(canned_load(connections=connection_counts(allowed_streams=None)))
     assert capsys.readouterr().err == ""
 
@@ -176,7 +157,7 @@ def test_streams_reach_the_plan_from_python() -> None:
         wsgiload.load(URL, transport=TransportOptions(http2=True, streams=251))
 
 
-def test_what_is_no_source_address_is_refused() -> None:
+def test_an_invalid_source_address_is_refused() -> None:
     with pytest.raises(wsgiload.UsageError, match=r"127\.0\.0\.2-127\.0\.0\.50"):
         wsgiload.load(
             "http://127.0.0.1:9/", transport=TransportOptions(source_addresses="localhost")

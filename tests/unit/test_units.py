@@ -97,7 +97,7 @@ def test_connections_are_whole_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parse", "text", "says"),
+    ("parse", "text", "message"),
     [
         (parse_duration_ns, "", "'' is not a duration; write it like 30s, 250ms or 1.5"),
         (parse_duration_ns, "soon", "'soon' is not a duration"),
@@ -139,9 +139,9 @@ def test_connections_are_whole_numbers() -> None:
     ],
 )
 def test_an_invalid_value_is_refused_with_an_example(
-    parse: Callable[[str], object], text: str, says: str
+    parse: Callable[[str], object], text: str, message: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
         parse(text)
-    assert str(raised.value).startswith(says)
+    assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)

@@ -17,14 +17,16 @@ from wsgiload.experiment.unused_settings import unused_settings
 PYTHON = sys.executable
 
 
-def sentence(folder: Path, *servers: str, app: str | None = "shop:app", **options: object) -> str:
-    server = ServerOptions(chdir=folder, **options)  # type: ignore[arg-type]
+def sentence(
+    directory: Path, *servers: str, app: str | None = "shop:app", **options: object
+) -> str:
+    server = ServerOptions(chdir=directory, **options)  # type: ignore[arg-type]
     experiment = experiment_of(SweepSpec(app=app, servers=servers, server=server))
     return unused_settings(experiment, resolve_servers(experiment)) or ""
 
 
 def suggested(text: str) -> str:
-    """The command that a sentence suggests, which must be one that can be measured."""
+    """The command that a sentence suggests, which must be runnable."""
     words = shlex.split(text.partition("--command")[2])
     assert len(words) == 1
     name, command = parse_command(words[0])
@@ -32,15 +34,15 @@ def suggested(text: str) -> str:
     return command
 
 
-def test_a_gunicorn_configuration(tmp_path: Path) -> None:
+def test_an_unused_gunicorn_configuration_is_named(tmp_path: Path) -> None:
     assert sentence(tmp_path, "granian") == ""
     (tmp_path / "gunicorn.conf.py").write_text("")
     for servers in (("granian",), ("granian", "gunicorn-sync")):
         text = sentence(tmp_path, *servers)
         assert text.startswith("gunicorn.conf.py in the app's directory is not used; ")
         assert ("add --server-config gunicorn=gunicorn.conf.py" in text) == (len(servers) == 2)
-        own = "gunicorn -c gunicorn.conf.py shop:app --bind {address}"
-        assert suggested(text) == own
+        expected = "gunicorn -c gunicorn.conf.py shop:app --bind {address}"
+        assert suggested(text) == expected
 
 
 def test_a_used_configuration_is_not_mentioned(tmp_path: Path) -> None:
@@ -51,7 +53,7 @@ def test_a_used_configuration_is_not_mentioned(tmp_path: Path) -> None:
     assert sentence(tmp_path, "gunicorn", app=None) == ""
 
 
-def test_a_uwsgi_configuration(tmp_path: Path) -> None:
+def test_an_unused_uwsgi_configuration_is_named(tmp_path: Path) -> None:
     (tmp_path / "uwsgi.ini").write_text("[uwsgi]\n")
     text = sentence(tmp_path, "uwsgi")
     assert "uwsgi.ini in the app's directory is not used" in text
@@ -67,7 +69,9 @@ def test_a_uwsgi_configuration(tmp_path: Path) -> None:
         ("worker: work", None),
     ],
 )
-def test_the_web_process_of_a_procfile(tmp_path: Path, line: str, command: str | None) -> None:
+def test_the_web_process_of_a_procfile_is_suggested(
+    tmp_path: Path, line: str, command: str | None
+) -> None:
     (tmp_path / "Procfile").write_text(f"release: migrate\n{line}\n")
     text = sentence(tmp_path, "granian")
     assert (suggested(text) if text else None) == command

@@ -1,4 +1,4 @@
-"""Environment variables of the user: how they are parsed, and what is never stored."""
+"""Environment variables of the user: parsing, and the redaction of secrets."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def test_a_file_is_parsed_like_shell_assignments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ("A", ".env:2 is not NAME=VALUE"),
         ("1A=5e3c7e7", ".env:2 is not NAME=VALUE"),
         ("A='x", ".env:2: No closing quotation"),
     ],
 )
-def test_an_invalid_line_is_named(tmp_path: Path, line: str, says: str) -> None:
+def test_an_invalid_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / ".env"
     path.write_text(f"B=1\n{line}\n")
-    with pytest.raises(UsageError, match=re.escape(says)) as refused:
+    with pytest.raises(UsageError, match=re.escape(message)) as raised:
         read_variables(path)
-    assert "5e3c7e7" not in str(refused.value)
+    assert "5e3c7e7" not in str(raised.value)
     with pytest.raises(UsageError, match="cannot read"):
         read_variables(tmp_path / "none")
 
@@ -82,21 +82,26 @@ def test_secrets_are_redacted_and_restored_from_the_environment(
         "DATABASE_URL": "postgres://shop:hush@db/shop",
     }
     stored = without_secrets(variables)
+
     assert stored == {
         "DEBUG": "0",
         "SECRET_KEY": redacted("hush"),
         "DATABASE_URL": f"postgres://shop:{redacted('hush')}@db/shop",
     }
+
     monkeypatch.delenv("SECRET_KEY", raising=False)
     monkeypatch.setenv("DATABASE_URL", variables["DATABASE_URL"])
     with pytest.raises(UsageError, match="the value of SECRET_KEY was not stored"):
         with_secrets(stored)
+
     monkeypatch.setenv("SECRET_KEY", "another")
     with pytest.raises(UsageError, match="the value of SECRET_KEY differs from that of the run"):
         with_secrets(stored)
+
     monkeypatch.setenv("SECRET_KEY", "another")
     with pytest.raises(UsageError, match="the value of SECRET_KEY differs from that of the run"):
         with_secrets(stored)
+
     monkeypatch.setenv("SECRET_KEY", "hush")
     assert with_secrets(stored) == variables
 
@@ -106,6 +111,7 @@ def test_no_secret_is_stored_or_printed(capsys: pytest.CaptureFixture[str]) -> N
     experiment = experiment_of(SweepSpec(server=ServerOptions(env=variables)))
     plan = bytes(raw_plan(stored_plan(experiment, (), CpuPlan((0,), (0,), shared_cores=True))))
     assert json.loads(plan)["variables"] == {"SECRET_KEY": redacted("hush"), "DEBUG": "0"}
+
     for command in ("sweep", "capacity --slo p99<1s"):
         words = ["--servers", "wsgiref", "--env", "SECRET_KEY=hush", "--env", "DEBUG=0"]
         assert run([*command.split(), *words, "--dry-run"]) == EXIT_OK

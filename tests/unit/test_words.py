@@ -1,4 +1,4 @@
-"""Numbers become words without claiming more than is known."""
+"""Numbers are formatted without claiming more than is known."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_durations_have_three_digits(duration_ns: float | None, text: str) -> No
         (0.0000001, "< 0.001 %"),
     ],
 )
-def test_shares_never_round_to_all_or_nothing(ratio: float | None, text: str) -> None:
+def test_ratios_never_round_to_all_or_nothing(ratio: float | None, text: str) -> None:
     assert words.format_ratio(ratio) == text
 
 
@@ -75,14 +75,14 @@ def test_shares_never_round_to_all_or_nothing(ratio: float | None, text: str) ->
         (3 << 29, "1.50 GiB"),
     ],
 )
-def test_sizes(size_bytes: float | None, text: str) -> None:
+def test_sizes_have_binary_units(size_bytes: float | None, text: str) -> None:
     assert words.format_bytes(size_bytes) == text
 
 
 @pytest.mark.parametrize(
     ("per_s", "text"), [(None, "–"), (2000, "2,000"), (99.5, "99.5"), (1998.6, "1,999")]
 )
-def test_rates(per_s: float | None, text: str) -> None:
+def test_rates_have_a_thousands_separator(per_s: float | None, text: str) -> None:
     assert words.format_rate(per_s) == text
 
 
@@ -99,9 +99,9 @@ def test_a_quantile_cut_off_by_a_timeout_is_a_lower_bound() -> None:
 
 
 @pytest.mark.parametrize("low", [None, 18_400_000])
-def test_a_quantile_that_failures_exceed_is_not_met(low: int | None) -> None:
-    met = words.format_bounds(Bounds(low=low, high=None), 0.999, outcomes(ok=993, http_status=7))
-    assert met == "infinite (0.7 % failed)"
+def test_a_quantile_that_failures_exceed_is_infinite(low: int | None) -> None:
+    text = words.format_bounds(Bounds(low=low, high=None), 0.999, outcomes(ok=993, http_status=7))
+    assert text == "infinite (0.7 % failed)"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_quantile_needs_ten_requests_beyond_it() -> None:
 Unresolved = Literal["too_few_effective_requests", "below_noise_floor"]
 
 
-def known(reason: Unresolved | None) -> QuantileUncertainty:
+def uncertainty(reason: Unresolved | None) -> QuantileUncertainty:
     return QuantileUncertainty(
         interval_95_ns=None if reason == "too_few_effective_requests" else (17_900_000, 19_200_000),
         effective_requests=700.0,
@@ -151,44 +151,51 @@ def known(reason: Unresolved | None) -> QuantileUncertainty:
     )
 
 
-def test_dependent_requests_know_less_than_their_number() -> None:
+def test_a_quantile_needs_enough_effective_requests() -> None:
     assert words.may_be_shown(None, 1000, 0.99)
-    assert words.may_be_shown(known(None), 1000, 0.99)
-    assert not words.may_be_shown(known(None), 999, 0.99)
-    assert not words.may_be_shown(known("too_few_effective_requests"), 100_000, 0.99)
+    assert words.may_be_shown(uncertainty(None), 1000, 0.99)
+    assert not words.may_be_shown(uncertainty(None), 999, 0.99)
+    assert not words.may_be_shown(uncertainty("too_few_effective_requests"), 100_000, 0.99)
 
 
-def test_a_quantile_is_told_with_what_is_known_of_it() -> None:
-    assert words.with_uncertainty("18.4 ms", known(None)) == "18.4 ms (95 % CI 17.9 ms to 19.2 ms)"
-    near = words.with_uncertainty("18.4 ms", known("below_noise_floor"))
+def test_a_quantile_is_shown_with_its_uncertainty() -> None:
+    assert (
+        words.with_uncertainty("18.4 ms", uncertainty(None))
+        == "18.4 ms (95 % CI 17.9 ms to 19.2 ms)"
+    )
+    near = words.with_uncertainty("18.4 ms", uncertainty("below_noise_floor"))
     assert near == "<= 18.4 ms (upper bound, because it is close to the noise floor)"
     assert words.with_uncertainty("18.4 ms", None) == "18.4 ms"
-    assert words.with_uncertainty("–", known(None)) == "–"
+    assert words.with_uncertainty("–", uncertainty(None)) == "–"
 
 
-def test_intervals() -> None:
+def test_an_interval_is_a_range_or_unbounded() -> None:
     assert words.format_interval([17_900_000, 19_200_000]) == "17.9 ms to 19.2 ms"
     assert words.format_interval([17_900_000, None]) == "from 17.9 ms, unbounded"
     assert words.format_interval(None) == "–"
 
 
-def test_verdicts_name_who_is_to_blame_and_why() -> None:
+def test_verdicts_name_their_blame_and_checks() -> None:
     reasons = tuple(
         Reason(check=check, level="warn", message="found", value=None, limit=None)
         for check in ("send-lag", "run-queue-wait")
     )
     valid = Verdict(status="valid", blame=None, reasons=())
+
     assert words.verdict_words(valid) == "valid"
+
     warn = Verdict(status="warn", blame=None, reasons=reasons)
     assert words.verdict_words(warn) == "warn (run-queue-wait, send-lag)"
+
     invalid = Verdict(status="invalid", blame="client", reasons=reasons)
     assert words.verdict_words(invalid) == "invalid: client (run-queue-wait, send-lag)"
     assert words.verdict_words(None) == "not measured"
 
 
-def test_small_words() -> None:
+def test_failures_counts_lists_and_quantiles_are_named() -> None:
     failure = CellFailure(step="launch", message=" port in use ", log_tail=None)
     assert words.failure_words(failure) == "failed: launch: port in use"
+
     assert [words.plural(count, "run") for count in (1, 6)] == ["1 run", "6 runs"]
     assert [words.join_words(list(names)) for names in ("", "a", "ab", "abc")] == [
         "",
@@ -210,7 +217,7 @@ def test_small_words() -> None:
     assert [words.format_cpu_list(cpus) for cpus in ("0-1", (0, 1), None)] == ["0-1", "0,1", "any"]
 
 
-def test_every_stage_of_a_capacity_search_has_words() -> None:
+def test_every_stage_of_a_capacity_search_has_a_name() -> None:
     stages = get_args(get_type_hints(CapacityTrial)["stage"])
 
     assert set(words.SEARCH_PHASES) == set(stages)

@@ -1,4 +1,4 @@
-"""A wrong response is quoted, and gets a fix that was tried."""
+"""A wrong response is quoted, with a fix that was tried."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def response(status: int, body: bytes = b"", **fields: str) -> Response:
     return Response(status, headers, body)
 
 
-def fix(given: Response, request: Request | None = None) -> str:
-    """The fix where nothing else works either."""
-    return fix_of(request or Request(), given, (), lambda other: given)
+def fix(received: Response, request: Request | None = None) -> str:
+    """The fix if every other request gets the same response."""
+    return fix_of(request or Request(), received, (), lambda other: received)
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("received", "expected"),
     [
         (response(500), "GET / returned status 500"),
         (response(500, b"no\n pool\n"), 'GET / returned status 500, "no pool"'),
@@ -52,17 +52,17 @@ def fix(given: Response, request: Request | None = None) -> str:
         ),
     ],
 )
-def test_what_came_is_quoted(given: Response, words: str) -> None:
-    assert describe_response(Request(), given) == words
+def test_a_wrong_response_is_quoted(received: Response, expected: str) -> None:
+    assert describe_response(Request(), received) == expected
 
 
-def test_a_quotation_is_short_however_far_a_body_expands() -> None:
-    given = response(500, gzip.compress(b"x" * 50_000_000), Content_Encoding="gzip")
-    assert len(describe_response(Request(), given)) < MAX_QUOTED_CHARACTERS + 50
+def test_the_quotation_of_a_huge_compressed_body_is_short() -> None:
+    received = response(500, gzip.compress(b"x" * 50_000_000), Content_Encoding="gzip")
+    assert len(describe_response(Request(), received)) < MAX_QUOTED_CHARACTERS + 50
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("received", "expected"),
     [
         (response(400), "(Django's ALLOWED_HOSTS), add -H 'Host: NAME'"),
         (response(401), "add -H 'Authorization: …'"),
@@ -77,41 +77,41 @@ def test_a_quotation_is_short_however_far_a_body_expands() -> None:
         (response(200), "correct the --expect options"),
     ],
 )
-def test_each_kind_has_its_fix(given: Response, words: str) -> None:
-    text = fix(given)
-    assert words in text
+def test_each_kind_of_response_has_its_fix(received: Response, expected: str) -> None:
+    text = fix(received)
+    assert expected in text
     assert not text.startswith("add --expect-status")
 
 
-def test_the_name_that_an_app_accepts_is_found() -> None:
+def test_a_host_name_that_the_app_accepts_is_found() -> None:
     tried: list[str] = []
 
-    def again(request: Request) -> Response:
+    def retry(request: Request) -> Response:
         tried.append(dict(request.headers)["Host"])
         return response(301 if tried[-1] == "shop.example" else 400)
 
     hosts = ("other.example", "shop.example", "third.example")
-    text = fix_of(Request(), response(400), hosts, again)
+    text = fix_of(Request(), response(400), hosts, retry)
     assert text == "the app accepts only its own host names: add -H 'Host: shop.example'"
     assert tried == ["other.example", "shop.example"]
     assert "correct -H 'Host" in fix(response(400), Request(headers=(("host", "x.example"),)))
 
 
-def test_a_redirect_to_https_is_tried_as_behind_a_proxy() -> None:
-    def again(request: Request) -> Response:
+def test_a_redirect_to_https_is_retried_as_behind_a_proxy() -> None:
+    def retry(request: Request) -> Response:
         return response(200 if ("X-Forwarded-Proto", "https") in request.headers else 301)
 
-    given = response(301, Location="https://shop.example/")
-    text = fix_of(Request(), given, (), again)
+    received = response(301, Location="https://shop.example/")
+    text = fix_of(Request(), received, (), retry)
     assert text == "the app requires https: add -H 'X-Forwarded-Proto: https'"
 
 
 def test_a_redirect_to_another_path_is_followed() -> None:
-    def again(request: Request) -> Response:
+    def retry(request: Request) -> Response:
         return response(200 if request.path == "/shop/?page=1" else 301)
 
-    given = response(301, Location="http://127.0.0.1:8000/shop/?page=1")
-    text = fix_of(Request(path="/shop?page=1"), given, (), again)
+    received = response(301, Location="http://127.0.0.1:8000/shop/?page=1")
+    text = fix_of(Request(path="/shop?page=1"), received, (), retry)
     assert text == "request its target: --path '/shop/?page=1'"
 
 
@@ -132,10 +132,10 @@ def test_the_last_exception_of_a_log_is_found() -> None:
         ("ALLOWED_HOSTS = ['*']\nDEBUG = False\n", []),
     ],
 )
-def test_the_names_that_django_accepts_are_read_from_its_settings(
+def test_allowed_hosts_are_read_from_django_settings(
     tmp_path: Path, text: str, hosts: list[str]
 ) -> None:
     (tmp_path / "shop" / "settings").mkdir(parents=True)
     (tmp_path / "shop" / "settings" / "production.py").write_text(text)
-    found = [host for host in allowed_hosts(tmp_path) if "." in host]
-    assert found == hosts
+    names = [host for host in allowed_hosts(tmp_path) if "." in host]
+    assert names == hosts

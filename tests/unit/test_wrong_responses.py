@@ -1,4 +1,4 @@
-"""What a load says about wrong responses: the first of each kind, a fix, and no secrets."""
+"""The alarm about wrong responses: the first of each kind, a fix, and no secrets."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def alarm_of(*responses: WrongResponse) -> Alarm:
 
 
 @pytest.mark.parametrize(
-    ("response", "words"),
+    ("response", "text"),
     [
         (status(500), "status 500"),
         (status(500, body="too many\nconnections"), 'status 500, "too many connections"'),
@@ -87,8 +87,8 @@ def alarm_of(*responses: WrongResponse) -> Alarm:
         ),
     ],
 )
-def test_a_response_is_quoted(response: WrongResponse, words: str) -> None:
-    assert alarm_of(response).message.endswith(f"(status: 10, body: 0): {words}")
+def test_a_response_is_quoted(response: WrongResponse, text: str) -> None:
+    assert alarm_of(response).message.endswith(f"(status: 10, body: 0): {text}")
 
 
 def test_further_kinds_are_counted() -> None:
@@ -139,7 +139,7 @@ def test_secrets_of_a_response_are_neither_shown_nor_stored(response: WrongRespo
     assert "(redacted-" in repr(stored)
 
 
-def test_other_text_is_stored_as_it_is() -> None:
+def test_other_text_is_stored_unchanged() -> None:
     response = status(500, body='{"user": "ada", "age": 7}', location="/a?b=c")
     report = replace(healthy_report(), wrong_responses=(response,))
     assert public_report(report).wrong_responses == (response,)
