@@ -27,7 +27,7 @@ from wsgiload.results.store import RunDirectory
 from wsgiload.sampling.sampler import Sample
 
 from .filled import filled_cell, filled_summary
-from .test_interval_log import invented_load, read_all
+from .test_interval_log import three_second_load, read_all
 
 RESOURCE_COLUMNS = (
     "cell,t_ns,cpu_usage_ns,cpu_user_ns,cpu_system_ns,nr_periods,nr_throttled,throttled_ns,memory_bytes,"
@@ -39,7 +39,7 @@ INTERVAL_COLUMNS = "cell,start_ns,length_ns,scheduled,sent,ok,failed,p50_ns,p99_
 
 
 def measured_load() -> LoadReport:
-    load = invented_load()
+    load = three_second_load()
     intervals = [
         msgspec.structs.replace(one, scheduled=3, sent=3, ok=3, p50_ns=5) for one in load.intervals
     ]
