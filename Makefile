@@ -35,7 +35,9 @@ test: build ## Run the tests, except the long ones (test-long) and those in virt
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" postgresql || true
 	cargo test --release --locked --workspace --exclude wsgiload-pybind
 	npm --prefix frontend test --silent
-	$(BIN)/pytest
+	@# These tests measure nothing, so they may run on all cores.
+	$(BIN)/pytest --numprocesses auto tests/unit tests/contract
+	$(BIN)/pytest --ignore tests/unit --ignore tests/contract
 
 fuzz: build fuzz-decoder ## Fuzz file readers, the HTTP/2 client and the response decoder, FUZZ_SECONDS (600) each; needs a C++ compiler
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)

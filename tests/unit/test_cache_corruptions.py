@@ -59,6 +59,9 @@ class Corruption:
     damage: Damage
     seed: int
 
+    def __str__(self) -> str:
+        return f"{self.file}: {self.kind} {self.seed}"
+
     def apply(self, path: Path) -> bool:
         """Damage the file; whether anything is different now."""
         before = path.read_bytes()

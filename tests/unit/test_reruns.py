@@ -105,7 +105,13 @@ class FakeSweep:
         return [cell.id for cell in self.sweep.cells]
 
 
-THREE = Procedure(reruns=3)
+THREE_RERUNS = Procedure(reruns=3)
+
+
+@pytest.fixture(autouse=True)
+def idle_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test waits until this host is idle."""
+    monkeypatch.setattr("wsgiload.doctor.settle.settle", lambda longest_ns, look: Settled(0.0, ()))
 
 
 def test_an_invalid_trial_is_repeated_at_once_and_every_attempt_is_stored(
@@ -115,7 +121,7 @@ def test_an_invalid_trial_is_repeated_at_once_and_every_attempt_is_stored(
         tmp_path,
         valid_load,
         lambda cell: CLIENT if cell.run == 1 and cell.attempt < 3 else VALID,
-        procedure=THREE,
+        procedure=THREE_RERUNS,
     )
     assert fake.run(monkeypatch) == "complete"
     assert fake.ids == ["wsgiref@1000#1", "wsgiref@1000#1.2", "wsgiref@1000#1.3", "wsgiref@1000#2"]
@@ -138,7 +144,7 @@ def test_an_invalid_trial_is_repeated_at_once_and_every_attempt_is_stored(
 def test_a_trial_is_repeated_at_most_three_times(
     tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake = FakeSweep(tmp_path, valid_load, lambda cell: HOST, procedure=THREE)
+    fake = FakeSweep(tmp_path, valid_load, lambda cell: HOST, procedure=THREE_RERUNS)
     assert fake.run(monkeypatch) == "complete"
     assert fake.ids == [
         f"wsgiref@1000#{run}{again}" for run in (1, 2) for again in ("", ".2", ".3", ".4")
@@ -149,7 +155,7 @@ def test_a_trial_is_repeated_at_most_three_times(
 def test_a_trial_that_failed_because_of_the_server_is_not_repeated(
     tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch, outcome: Any
 ) -> None:
-    fake = FakeSweep(tmp_path, valid_load, lambda cell: outcome, procedure=THREE)
+    fake = FakeSweep(tmp_path, valid_load, lambda cell: outcome, procedure=THREE_RERUNS)
     assert fake.run(monkeypatch) == "complete"
     assert fake.ids == ["wsgiref@1000#1", "wsgiref@1000#2"]
 
@@ -209,7 +215,7 @@ def test_a_disturbed_trial_is_repeated_and_the_least_disturbed_attempt_counts(
         valid_load,
         lambda cell: disturbed[cell.attempt] if cell.run == 1 else VALID,
         levels=LEVELS,
-        procedure=THREE,
+        procedure=THREE_RERUNS,
     )
     fake.order = fake.sweep.order = tuple(
         cell
@@ -237,7 +243,7 @@ def test_a_resumed_experiment_has_the_remaining_attempts(
         tmp_path,
         valid_load,
         lambda cell: KeyboardInterrupt if cell.attempt == 3 else CLIENT,
-        procedure=THREE,
+        procedure=THREE_RERUNS,
     )
     assert fake.run(monkeypatch) == "interrupted"
     assert fake.ids == ["wsgiref@1000#1", "wsgiref@1000#1.2"]
@@ -329,13 +335,13 @@ def test_an_interrupted_intervention_keeps_its_complete_pairs(
 
 
 def test_the_host_is_described_as_it_was_before_the_first_load(
-    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, valid_load: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Made(tmp_path, invented, lambda cell: VALID)
-    made.sweep.host = msgspec.structs.replace(made.sweep.host, load_average="0.10 0.10 0.10")
+    fake = FakeSweep(tmp_path, valid_load, lambda cell: VALID)
+    fake.sweep.host = msgspec.structs.replace(fake.sweep.host, load_average="0.10 0.10 0.10")
 
-    made.go(monkeypatch)
-    made.sweep.write_status("complete")
+    fake.run(monkeypatch)
+    fake.sweep.write_status("complete")
 
-    run = read(RunInfo, made.directory.path / "run.json")
+    run = read(RunInfo, fake.directory.path / "run.json")
     assert run.host.load_average == "0.10 0.10 0.10"

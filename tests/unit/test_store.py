@@ -27,7 +27,7 @@ from wsgiload.results.store import RunDirectory
 from wsgiload.sampling.sampler import Sample
 
 from .filled import filled_cell, filled_summary
-from .test_interval_log import three_second_load, read_all
+from .test_interval_log import read_all, three_second_load
 
 RESOURCE_COLUMNS = (
     "cell,t_ns,cpu_usage_ns,cpu_user_ns,cpu_system_ns,nr_periods,nr_throttled,throttled_ns,memory_bytes,"
