@@ -25,8 +25,8 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     """Identifiers of the trials on which this entry is based, without discarded trials. Empty if
     all trials were discarded; the figures are then those of the discarded trials. Source: cells."""
     status: Literal["ranked", "overloaded", "invalid", "failed"]
-    """`ranked`; `overloaded` (in at least one run, the cell failed, the goodput was below 95 % of
-    the offered rate (open loop), or fewer than 99 % of the requests got a correct response);
+    """`ranked`; `overloaded` (in at least one run, the cell failed, fewer than 99 % of the requests
+    got a correct response or, in an open loop, the goodput was below 95 % of the offered rate);
     `invalid` (the server responded, but the generator, the host or the plan made every run
     invalid); or `failed` (in every run, the cell failed or no request got a correct response).
     Source: cells."""
@@ -61,7 +61,7 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     tied_with: tuple[str, ...]
     """Ranked servers at this load level whose difference from this server is within the noise.
     Source: comparisons; with fewer than four runs, overlapping confidence intervals or, in a closed
-    loop, goodputs within 10 %; in a race, its contenders if no server won."""
+    loop, goodputs within 10 %; in a race without a winner, the contenders."""
     few_requests_beyond: bool = False
     """Whether, in at least one run, fewer than ten requests were slower than the p99 of the run.
     Source: cells."""

@@ -49,7 +49,7 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
     """Whether the trial met the objective. Null: the trial is too short, is the initial closed
     loop, or was made invalid by the generator, the host or the plan."""
     discarded: bool
-    """Whether the trial does not count, because it was inconclusive, or was repeated because of a
+    """Whether the trial does not count: it was inconclusive, or it was repeated because of a
     disturbance."""
     doubtful: bool
     """Whether a disturbance may have changed the result of the trial."""

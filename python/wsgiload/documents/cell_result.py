@@ -32,8 +32,8 @@ class ExternalCounts(Document, frozen=True, kw_only=True):
 
     requests_seen: NonNegativeInt | None
     """Number of calls to the app, over all server processes. Unit: requests. Source: bundled app,
-    through shared memory. Null: not a bundled app, or the server does not pass its environment to
-    the app or cannot write files."""
+    through shared memory. Null: not a bundled app, the server does not pass its environment to the
+    app, or the server cannot write files."""
     retransmitted_segments: NonNegativeInt | None
     """TCP segments that the host retransmitted. Unit: segments. Source: `/proc/net/snmp`:
     RetransSegs. Null: not readable."""

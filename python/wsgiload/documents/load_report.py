@@ -191,8 +191,8 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     """The quantile over the intervals in which the host was not
     [disturbed](terminology.md#validity), excluding the first interval after each disturbed
     interval. Equal to `value` if the host was never disturbed. Unit: ns. Source: intervals, host.
-    Null: in the JSON of one load; in `summary.json`, the host was not observed, or fewer than ten
-    responses are slower than the quantile."""
+    Null: always in the JSON of one load; in `summary.json`, if the host was not observed or fewer
+    than ten responses are slower than the quantile."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """Range in which the quantile would lie if the generator caused no delay. It is `sampling_95`
     with the lower end reduced by the p50 of the noise floor and by the width of `generator`. Unit:
@@ -296,8 +296,8 @@ class Stationarity(Document, frozen=True, kw_only=True):
     """KPSS statistic of the logarithms of the slices' p99 response times. It exceeds 0.739 in 1 %
     of stationary series. Source: time slices. Null: as for `p99_drift`."""
     p50_range: NonNegativeFloat | None
-    """Difference between the highest and the lowest median response time of the segments, relative
-    to the lowest. The changes of the median response time divide the measurement into segments.
+    """The changes of the median response time divide the measurement into segments. The value is
+    the difference between the highest and the lowest median of a segment, relative to the lowest.
     Unit: ratio. Source: time slices. Null: not checked."""
     changes: tuple[ChangePoint, ...]
     """All changes of the median response time. Source: time slices."""
@@ -676,7 +676,7 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     max_send_lag_ns: NonNegativeInt | None
     """Largest send lag of all requests of the measurement, including failed requests. For a request
     dropped at its deadline, the send lag is the delay until the drop. Unit: ns. Source: generator.
-    Null: no request was sent, or dropped at its deadline."""
+    Null: no request was sent, and none was dropped at its deadline."""
     busy_share: NonNegativeFloat
     """CPU time of the busiest generator thread, without busy-waiting before sends, divided by the
     elapsed time. Unit: ratio. Source: kernel, per-thread clock."""
@@ -694,10 +694,10 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     """Share of the load's duration in which busy generator threads gave up real-time priority. This
     avoids RT throttling: the kernel stops real-time threads that use more than 95 % of a second.
     Threads that hardly sleep give up this priority for 7 % of the time. In that time, CPU quotas
-    apply to them. Their niceness is then -10 if permitted and if the generator was started at
-    real-time priority, and otherwise 0. Unit: ratio. Source: generator. Null: `scheduling` is not
-    `realtime`, or the threads could not regain real-time priority and slept instead
-    (`curtailed_spins`)."""
+    apply to them, and their niceness is 0, or -10 if the generator was started at real-time
+    priority and a negative niceness is permitted. Unit: ratio. Source: generator. Null:
+    `scheduling` is not `realtime`, or the threads could not regain real-time priority and slept
+    instead (`curtailed_spins`)."""
     spin: SpinUse
     """Busy-waiting before sends ([SpinUse](#spinuse)). To compensate for wake-up delays, each sleep
     is shortened by the shortest of the last 16 delays, but by at most 20 µs. Source: generator."""

@@ -94,8 +94,8 @@ class Comparison(Document, frozen=True, kw_only=True):
     rounds: NonNegativeInt
     """Number of rounds in which both servers have a trial that was not discarded. For the last two
     servers of a race, only the rounds after all others dropped out count, if there are at least
-    four. For two stored runs: the number of repetitions of the cell in the stored run with fewer
-    repetitions. Unit: rounds. Source: cells."""
+    four such rounds. For two stored runs: the smaller number of repetitions of the cell. Unit:
+    rounds. Source: cells."""
     same_server: bool
     """Whether both names refer to the same server (A/A test). Always false for two stored runs.
     Source: catalogue."""
@@ -118,8 +118,8 @@ class Comparison(Document, frozen=True, kw_only=True):
     Source: rounds. Null: no conclusion is possible (see `reason`)."""
     aa_factor: float | None
     """Largest ratio between the figures of one server under two names (A/A test), with this app at
-    this load level. Unit: ratio. Source: rounds. Null: a race, two stored runs, or no A/A test gave
-    a result."""
+    this load level. Unit: ratio. Source: rounds. Null: in a race, for two stored runs,
+    or if no A/A test gave a result."""
     margin: NonNegativeFloat | None = None
     """Upper bound on the relative difference between the two figures, with 95 % confidence, from
     two one-sided tests. Unit: ratio. Source: rounds. Null: stored by an older version, or no

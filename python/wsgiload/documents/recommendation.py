@@ -50,8 +50,8 @@ class RecommendedConfiguration(Document, frozen=True, kw_only=True):
     server: str
     """Name of the configuration, as in the identifiers of its trials. Source: cells."""
     rate_per_s: PositiveFloat
-    """Highest rate up to which this configuration meets the objective at all measured rates; in a
-    capacity search, the confirmed rate. Unit: 1/s. Source: cells."""
+    """Highest rate such that this configuration meets the objective at this rate and at all lower
+    measured rates; in a capacity search, the confirmed rate. Unit: 1/s. Source: cells."""
     figure: str
     """The figure to which `estimate` and `interval_95` refer: the highest quantile of the
     objective, `error_rate` if the objective has no quantile, or `capacity` in a capacity search.

@@ -26,7 +26,7 @@ pub struct Client {
     pub run_queue_wait_ns: Option<u64>,
     /// Largest send lag of all requests of the measurement, including failed requests. For a
     /// request dropped at its deadline, the send lag is the delay until the drop. `None`: no
-    /// request was sent, or dropped at its deadline.
+    /// request was sent, and none was dropped at its deadline.
     pub max_send_lag_ns: Option<u64>,
     /// CPU time of the busiest generator thread, without busy-waiting before sends, divided by the
     /// elapsed time.
@@ -43,9 +43,10 @@ pub struct Client {
     /// Share of the load's duration in which busy generator threads gave up real-time priority.
     /// This avoids RT throttling: the kernel stops real-time threads that use more than 95 % of a
     /// second. Threads that hardly sleep give up this priority for 7 % of the time. In that time,
-    /// CPU quotas apply to them. Their niceness is then -10 if permitted and if the generator was
-    /// started at real-time priority, and otherwise 0. `None`: `scheduling` is not `realtime`, or
-    /// the threads could not regain real-time priority and slept instead (`curtailed_spins`).
+    /// CPU quotas apply to them, and their niceness is 0, or -10 if the generator was started at
+    /// real-time priority and a negative niceness is permitted. `None`: `scheduling` is not
+    /// `realtime`, or the threads could not regain real-time priority and slept instead
+    /// (`curtailed_spins`).
     pub real_time_off_share: Option<f64>,
     /// Busy-waiting before sends. To compensate for wake-up delays, each sleep is shortened by the
     /// shortest of the last 16 delays, but by at most 20 µs.
