@@ -1,5 +1,7 @@
-"""What the generators of ``bench`` really printed, shortened. zrk: the example of its
-documentation."""
+"""Captured output of the benchmarked generators, shortened.
+
+The output of zrk is the example from its documentation.
+"""
 
 LOADGEN = """\
 {"measured_ns": 1000000000,
@@ -110,7 +112,7 @@ Status code distribution:
 
 Error distribution:
   [3]\tGet "http://127.0.0.1:9557/": EOF
-"""  # noqa: W293  # as it is printed
+"""  # noqa: W293  # verbatim output
 
 FORTIO = """\
 {

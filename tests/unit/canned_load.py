@@ -1,4 +1,4 @@
-"""A report of a load in which nothing was sent, for tests that are about parts of it."""
+"""A load report without requests, for tests that set only parts of a report."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def _empty_load() -> LoadReport:
         return handle.result().document
 
 
-def canned_load(**parts: Any) -> LoadReport:
-    """That report with these parts instead of its own."""
-    return msgspec.structs.replace(_empty_load(), **parts)
+def canned_load(**fields: Any) -> LoadReport:
+    """Return a load report without requests, with these fields replaced."""
+    return msgspec.structs.replace(_empty_load(), **fields)

@@ -1,6 +1,7 @@
-"""An invented run directory of a capacity search: the real search over the invented servers.
+"""A synthetic run directory of a capacity search.
 
-One trial is invalid and repeated; one server never meets the objective.
+The real search algorithm runs on the synthetic servers of ``report_fixture``. One trial is invalid
+and repeated; one server never meets the objective.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from .report_fixture import DURATION_S, make_cell, read_summary, store_summary, 
 
 SLO = ("p99<20ms",)
 SERVERS = ("waitress", "gunicorn-gthread", "wsgiref")
-# What the closed loops got, which only decides where the searches begin.
+# Goodput of the closed loops, which only sets where the searches start.
 GUESS_PER_S = {"waitress": 2_900.0, "gunicorn-gthread": 3_300.0, "wsgiref": 1_300.0}
-_ENDS_AT_TRIAL = 3
+_INVALID_TRIAL = 3
 
 
 def write_search(directory: Path, servers: Sequence[str] = SERVERS, url: str | None = None) -> Path:
-    """Write the run directory of this search and return it; of a URL it has no summary."""
+    """Write the run directory of a search and return it; a search of a URL has no summary."""
     objective = parse_objective(SLO)
-    states = [_Searched(directory, server, objective).carry_out() for server in servers]
+    states = [_SyntheticSearch(directory, server, objective).run() for server in servers]
     document = CapacityResult(
         schema_version=2,
         status="complete",
@@ -51,40 +52,40 @@ def write_search(directory: Path, servers: Sequence[str] = SERVERS, url: str | N
     directory.mkdir(exist_ok=True, parents=True)
     (directory / "capacity.json").write_text(encode(document), encoding="utf-8")
     if url is None:
-        _write_summary(directory, [trial.cell for one in states for trial in one.trials])
+        _write_summary(directory, [trial.cell for state in states for trial in state.trials])
     return directory
 
 
 def _write_summary(directory: Path, cells: Sequence[CellResult]) -> None:
-    """That of the open-loop trials, with the facts of an invented run."""
-    other = read_summary(write_run(directory / "other"))
+    """Write the summary of the open-loop trials, with the experiment facts of a synthetic run."""
+    synthetic = read_summary(write_run(directory / "other"))
     facts = msgspec.structs.replace(
-        other.experiment,
+        synthetic.experiment,
         rates=tuple(sorted({cell.rate for cell in cells if cell.rate is not None})),
         servers=tuple(dict.fromkeys(cell.server for cell in cells)),
     )
-    of_trials = tuple(cell for cell in cells if cell.rate is not None)
+    open_loop_cells = tuple(cell for cell in cells if cell.rate is not None)
     summary = Summary(
         schema_version=2,
         status="complete",
         experiment=facts,
-        order=tuple(cell.id for cell in of_trials),
+        order=tuple(cell.id for cell in open_loop_cells),
         seed=1,
-        cells=of_trials,
+        cells=open_loop_cells,
     )
     store_summary(directory, summary)
 
 
-class _Searched:
-    """The search of one server, whose trials are the invented cells."""
+class _SyntheticSearch:
+    """The search of one server; its trials are synthetic cells."""
 
     def __init__(self, directory: Path, server: str, objective: Objective) -> None:
         self.directory, self.server, self.objective = directory, server, objective
         self.state = ServerSearch(server, app="hello")
         self.runs: dict[float, int] = {}
 
-    def carry_out(self) -> ServerSearch:
-        guess = self._made(GUESS_PER_S[self.server])
+    def run(self) -> ServerSearch:
+        guess = self._measure(GUESS_PER_S[self.server])
         closed = msgspec.structs.replace(guess, rate=None, connections=8, id=f"{self.server}@c8#1")
         self.state.trials.append(JudgedTrial(closed, None, None))
 
@@ -92,9 +93,11 @@ class _Searched:
         steps = search(GUESS_PER_S[self.server], goal)
         next_trial = next(steps)
         while True:
-            if len(self.state.trials) == _ENDS_AT_TRIAL and self.server == "waitress":
-                self._spoil(next_trial.rate_per_s)
-            cell = self._made(next_trial.rate_per_s)
+            if len(self.state.trials) == _INVALID_TRIAL and self.server == "waitress":
+                self._add_invalid_trial(next_trial.rate_per_s)
+
+            cell = self._measure(next_trial.rate_per_s)
+
             judgement = self.objective.judge(cell)
             self.state.trials.append(JudgedTrial(cell, next_trial.phase, judgement))
             try:
@@ -103,18 +106,18 @@ class _Searched:
                 self.state.result = ended.value
                 return self.state
 
-    def _spoil(self, rate_per_s: float) -> None:
-        """A trial that is invalid and made again."""
+    def _add_invalid_trial(self, rate_per_s: float) -> None:
+        """Add an invalid trial, which the search repeats."""
         message = "the hypervisor took 4 % of the CPU time"
         reason = Reason(
             check="arrival-count", level="invalid", message=message, value=0.04, limit=0.01
         )
         verdict = Verdict(status="invalid", blame="host", reasons=(reason,))
-        cell = msgspec.structs.replace(self._made(rate_per_s), verdict=verdict)
+        cell = msgspec.structs.replace(self._measure(rate_per_s), verdict=verdict)
         judgement = self.objective.judge(cell)
         self.state.trials.append(JudgedTrial(cell, "bracket", judgement, is_discarded=True))
 
-    def _made(self, rate_per_s: float) -> CellResult:
+    def _measure(self, rate_per_s: float) -> CellResult:
         rate = round(rate_per_s)
         run = self.runs[rate] = self.runs.get(rate, 0) + 1
         cell, load = make_cell(self.server, rate, run)

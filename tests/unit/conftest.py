@@ -1,4 +1,4 @@
-"""Unit tests start no process."""
+"""Fixtures of all unit tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wsgiload.cli import _capacity, _sweep
 
 
 @pytest.fixture(autouse=True)
-def apps_that_need_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dry run would import its app."""
+def skip_app_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plan dry runs without importing the app, which need not exist."""
     for module in (_capacity, _sweep):
         monkeypatch.setattr(module, "require_importable_app", lambda experiment: None)

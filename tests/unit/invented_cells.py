@@ -1,5 +1,4 @@
-"""Cells of summary.json with what analysis over runs reads, for any number of servers, loads and
-runs."""
+"""Synthetic cells of summary.json for analyses over servers, load levels and runs."""
 
 from __future__ import annotations
 
@@ -20,12 +19,12 @@ DURATION_S = 20
 
 
 def cell(name: str, run: int = 1, p99_ns: float | None = 10e6, **changes: Any) -> CellResult:
-    """One valid run at 1,000 per second; ``p99_ns`` None is a quantile that was not met."""
+    """One valid run at 1,000 requests/s; with ``p99_ns`` None, its quantiles are unbounded."""
     high = None if p99_ns is None else round(p99_ns)
     rate = changes.get("rate", 1000.0)
-    where = f"c{changes.get('connections')}" if rate is None else f"{rate:.15g}"
+    level = f"c{changes.get('connections')}" if rate is None else f"{rate:.15g}"
     plain: dict[str, Any] = {
-        "id": f"{name}@{where}#{run}",
+        "id": f"{name}@{level}#{run}",
         "server": name,
         "variant": "default",
         "profile": "tuned",
@@ -43,39 +42,41 @@ def cell(name: str, run: int = 1, p99_ns: float | None = 10e6, **changes: Any) -
 
 
 def runs_of(name: str, p99s_ns: Sequence[float | None], **changes: Any) -> list[CellResult]:
-    """One cell per value, run after run."""
+    """One cell per p99, numbered from run 1."""
     return [cell(name, run, value, **changes) for run, value in enumerate(p99s_ns, start=1)]
 
 
-def invalid(one: CellResult, blame: str = "client") -> CellResult:
-    """The same, judged invalid."""
-    return msgspec.structs.replace(one, verdict=verdict("invalid", blame))
+def invalid(result: CellResult, blame: str = "client") -> CellResult:
+    """This cell with the verdict invalid."""
+    return msgspec.structs.replace(result, verdict=verdict("invalid", blame))
 
 
 def with_p50(cells: Sequence[CellResult], p50s_ns: Mapping[str, float]) -> list[CellResult]:
-    """The same, with another median of each server, which varies by 3 % from run to run."""
-    draw = random.Random(5)
+    """These cells with another median for each server, which varies by 3 % between runs."""
+    rng = random.Random(5)
     return [
         msgspec.structs.replace(
-            one,
-            offered_quantiles_ns=(one.offered_quantiles_ns or {})
-            | {"0.5": exactly(p50s_ns[one.server] * math.exp(draw.gauss(0, 0.03)))},
+            result,
+            offered_quantiles_ns=(result.offered_quantiles_ns or {})
+            | {"0.5": exactly(p50s_ns[result.server] * math.exp(rng.gauss(0, 0.03)))},
         )
-        for one in cells
+        for result in cells
     ]
 
 
 def experiment(
     seed: int, means_ns: Mapping[str, float], runs: int = 6, run_effect: float = 0.05
 ) -> list[CellResult]:
-    """What servers with these p99s would give if each run were off by a lognormal factor, and each
-    round by another."""
-    draw = random.Random(seed)
+    """Simulated runs of servers with these mean p99s.
+
+    Lognormal noise multiplies each p99: one factor per round and one per run.
+    """
+    rng = random.Random(seed)
     cells = []
     for run in range(1, runs + 1):
-        round_effect = draw.gauss(0, run_effect)
+        round_factor_log = rng.gauss(0, run_effect)
         for server, mean_ns in means_ns.items():
             cells.append(
-                cell(server, run, mean_ns * math.exp(round_effect + draw.gauss(0, run_effect)))
+                cell(server, run, mean_ns * math.exp(round_factor_log + rng.gauss(0, run_effect)))
             )
     return cells

@@ -1,4 +1,4 @@
-"""A real report, made by the generator without any server, and one of a load that went well."""
+"""A report by the real generator without a server, and one of a successful load."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SENT = SECONDS * RATE
 
 @functools.cache
 def stopped_report() -> LoadReport:
-    """Of a load on a closed port that was stopped at once."""
+    """The report of a load on a closed port that was stopped at once."""
     settings = LoadSettings(duration_ns=SECONDS * NS_PER_S)
     level = Level(rate_per_s=float(RATE))
     plan = load_plan("http://127.0.0.1:9/", Request(), settings, level, seed=3)
@@ -35,7 +35,7 @@ def stopped_report() -> LoadReport:
 
 
 def healthy_report() -> LoadReport:
-    """Every response was correct, at the offered rate and in 1 ms."""
+    """A report in which every response was correct, on schedule and took 1 ms."""
     report = stopped_report()
     none = dict.fromkeys(Outcomes.__struct_fields__, 0)
     rate = float(RATE)

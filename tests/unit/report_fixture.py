@@ -1,8 +1,8 @@
-"""An invented run directory with everything a report has to cope with.
+"""A synthetic run directory with the special cases of a report.
 
 Eight servers at three rates: one cell failed to start, one is invalid because of the client, one
-server does not honour keep-alive, one is overloaded so that its upper quantiles have no finite
-value. The numbers follow simple queueing formulas with seeded noise; they describe no real server.
+server does not honour keep-alive, and one is so overloaded that its upper quantiles are infinite.
+The numbers follow simple queueing formulas with seeded noise; they describe no real server.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ WARMUP_S = 5
 MEMORY_BYTES = 512 << 20
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 EPOCH_NS = 81_000_000_000_000
-# A readable histogram, of no values: the quantiles of these documents are invented.
+# A valid but empty histogram: the quantiles of these documents are computed, not recorded.
 NO_VALUES = base64.b64encode(Histogram.from_values([]).to_hdr_v2()).decode()
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Invented:
-    """One invented server: what it can do and how it fails."""
+class SyntheticServer:
+    """The capacity, base latency and memory of a synthetic server."""
 
     name: str
     version: str
@@ -52,30 +52,32 @@ class Invented:
 
 
 SERVERS = (
-    Invented("gunicorn-sync", "23.0.0", 2450, 820_000, 96, 3, keepalive=False),
-    Invented("gunicorn-gthread", "23.0.0", 3350, 690_000, 104, 3),
-    Invented("gunicorn-gevent", "23.0.0", 4300, 610_000, 131, 3),
-    Invented("waitress", "3.0.2", 2960, 740_000, 58, 1),
-    Invented("cheroot", "10.0.1", 2700, 980_000, 49, 1),
-    Invented("gevent-pywsgi", "24.11.1", 3900, 560_000, 62, 1),
-    Invented("wsgiref", "3.11.2", 1380, 1_150_000, 31, 1),
-    Invented("uwsgi", "2.0.28", 7200, 240_000, 44, 3),
+    SyntheticServer("gunicorn-sync", "23.0.0", 2450, 820_000, 96, 3, keepalive=False),
+    SyntheticServer("gunicorn-gthread", "23.0.0", 3350, 690_000, 104, 3),
+    SyntheticServer("gunicorn-gevent", "23.0.0", 4300, 610_000, 131, 3),
+    SyntheticServer("waitress", "3.0.2", 2960, 740_000, 58, 1),
+    SyntheticServer("cheroot", "10.0.1", 2700, 980_000, 49, 1),
+    SyntheticServer("gevent-pywsgi", "24.11.1", 3900, 560_000, 62, 1),
+    SyntheticServer("wsgiref", "3.11.2", 1380, 1_150_000, 31, 1),
+    SyntheticServer("uwsgi", "2.0.28", 7200, 240_000, 44, 3),
 )
 
 
 def write_run(directory: Path, *, runs: int = 1, closed_loop: bool = False) -> Path:
-    """Write the invented run directory and return it."""
+    """Write the synthetic run directory and return it."""
     (directory / "load").mkdir(parents=True)
     cells, intervals, samples = [], [], []
+
     for server in SERVERS:
         for rate in RATES:
             for run in range(1, runs + 1):
-                made = _Maker(server, rate, run, closed_loop)
-                cells.append(made.cell())
-                intervals += made.intervals
-                samples += made.samples
+                builder = _CellBuilder(server, rate, run, closed_loop)
+                cells.append(builder.cell())
+                intervals += builder.intervals
+                samples += builder.samples
                 if cells[-1]["failure"] is None:
-                    _write_json(directory / "load" / f"{made.id}.json", made.load())
+                    _write_json(directory / "load" / f"{builder.id}.json", builder.load())
+
     summary = _summary(cells, runs, closed_loop)
     _write_json(directory / "summary.json", summary)
     _write_json(directory / "run.json", _run(summary["experiment"]))
@@ -86,13 +88,14 @@ def write_run(directory: Path, *, runs: int = 1, closed_loop: bool = False) -> P
 
 def make_cell(server: str, rate: int, run: int) -> tuple[Json, Json]:
     """A cell of one of the servers at any rate, and its load report, as plain data."""
-    invented = next(one for one in SERVERS if one.name == server)
-    made = _Maker(invented, rate, run, closed_loop=False)
-    return made.cell(), made.load()
+    model = next(model for model in SERVERS if model.name == server)
+    builder = _CellBuilder(model, rate, run, closed_loop=False)
+
+    return builder.cell(), builder.load()
 
 
 def read_summary(directory: Path) -> Summary:
-    """The summary as a table gets it."""
+    """Read the stored summary."""
     return read(Summary, directory / "summary.json")
 
 
@@ -117,7 +120,7 @@ _FACTS = ExperimentFacts(
 
 
 def summary_of(cells: Sequence[CellResult] = (), **facts: object) -> Summary:
-    """A summary of these cells, of an experiment with these facts."""
+    """A summary of these cells, with these experiment facts."""
     return Summary(
         schema_version=2,
         status="complete",
@@ -129,14 +132,15 @@ def summary_of(cells: Sequence[CellResult] = (), **facts: object) -> Summary:
 
 
 def store_summary(directory: Path, summary: Summary) -> None:
-    """Store a changed summary in place of the invented one."""
+    """Replace the stored summary."""
     (directory / "summary.json").write_text(encode(summary), encoding="utf-8")
 
 
 def write_many(directory: Path, servers: int) -> Path:
-    """Write a run of so many servers, three runs each, which all do as waitress did."""
+    """Write a sweep of this many servers, three runs each, all with the results of waitress."""
     write_run(directory, runs=3)
     summary = read_summary(directory)
+
     names = [f"server-number-{place}" for place in range(servers)]
     cells = [
         msgspec.structs.replace(cell, server=name, id=cell.id.replace("waitress", name))
@@ -145,25 +149,27 @@ def write_many(directory: Path, servers: int) -> Path:
         if cell.server == "waitress"
     ]
     store_summary(directory, msgspec.structs.replace(summary, cells=tuple(cells)))
+
     for path in (directory / "load").glob("waitress@*.json"):
         for name in names:
             copy = path.with_name(path.name.replace("waitress", name))
             copy.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+
     for file in ("intervals.csv", "resources.csv"):
-        head, *lines = (directory / file).read_text(encoding="utf-8").splitlines()
-        own = [line for line in lines if line.startswith("waitress")]
-        copies = [line.replace("waitress", name, 1) for name in names for line in own]
-        (directory / file).write_text("\n".join([head, *copies]) + "\n", encoding="utf-8")
+        header, *lines = (directory / file).read_text(encoding="utf-8").splitlines()
+        original = [line for line in lines if line.startswith("waitress")]
+        copies = [line.replace("waitress", name, 1) for name in names for line in original]
+        (directory / file).write_text("\n".join([header, *copies]) + "\n", encoding="utf-8")
     return directory
 
 
 def read_load(directory: Path, cell: str) -> LoadReport:
-    """The load report of one cell."""
+    """Read the load report of one cell."""
     return read(LoadReport, directory / "load" / f"{cell}.json")
 
 
-class _Maker:
-    def __init__(self, server: Invented, rate: int, run: int, closed_loop: bool) -> None:
+class _CellBuilder:
+    def __init__(self, server: SyntheticServer, rate: int, run: int, closed_loop: bool) -> None:
         self.server, self.rate, self.run, self.closed_loop = server, rate, run, closed_loop
         self.id = f"{server.name}@{rate}#{run}"
         self.random = random.Random(self.id)
@@ -203,17 +209,20 @@ class _Maker:
             ),
             0,
         )
+
         scheduled = self.rate * DURATION_S + self.random.randrange(-300, 300)
         if self.overloaded:
             share = 1 - 1 / self.utilisation
             kinds["timeout"] = int(scheduled * share * 0.8)
             kinds["dropped"] = int(scheduled * share * 0.2)
+
         if self.server.name == "wsgiref":
             kinds["reset"] = int(scheduled * 0.004)
         if (self.server.name, self.rate) == ("waitress", 3000):
             kinds["http_status"] = int(scheduled * 0.007)
         if (self.server.name, self.rate) == ("gevent-pywsgi", 3000):
             kinds["stale"] = 3
+
         kinds["ok"] = scheduled - sum(kinds.values())
         return {"scheduled": scheduled, **kinds}
 
@@ -238,7 +247,7 @@ class _Maker:
         }
 
     def _uncertainty(self) -> Json:
-        """Twenty requests know as much as one that is independent."""
+        """Uncertainty if twenty requests are worth one independent request."""
         effective = self.outcomes["ok"] / 20
         known = {}
         for quantile in QUANTILES:
@@ -304,16 +313,16 @@ class _Maker:
     def _rate_result(self) -> Json:
         ok, scheduled = self.outcomes["ok"] / DURATION_S, self.outcomes["scheduled"] / DURATION_S
         sent = scheduled - self.outcomes["dropped"] / DURATION_S
-        answered = ok + self.outcomes["http_status"] / DURATION_S
+        achieved = ok + self.outcomes["http_status"] / DURATION_S
         offered = None if self.closed_loop else scheduled
         return {
             "offered_per_s": offered,
             "sent_per_s": sent,
-            "achieved_per_s": answered,
+            "achieved_per_s": achieved,
             "goodput_per_s": ok,
         }
 
-    def _busy(self) -> tuple[float, float]:
+    def _cpu_use(self) -> tuple[float, float]:
         """Mean CPU cores in use and the share of throttled periods."""
         ceiling = 2.0 if self.server.processes > 1 else 1.02
         cores = min(ceiling, 0.06 + ceiling * self.utilisation * 0.93)
@@ -324,17 +333,20 @@ class _Maker:
         notes = []
         if not self.server.keepalive:
             notes.append("keep-alive not honoured: measured with a new connection per request")
+
         quantiles = {f"{quantile:g}": self._bounds(quantile) for quantile in QUANTILES}
         exit_code = (
             {"code": 1, "signal": None, "clean": False}
             if self.failed
             else {"code": 0, "signal": None, "clean": True}
         )
+
         failure = {
             "step": "readiness",
             "message": "no correct response within 30 s; the process ended with code 1",
             "log_tail": "ModuleNotFoundError: No module named 'jaraco'",
         }
+
         return {
             "id": self.id,
             "server": self.server.name,
@@ -375,7 +387,7 @@ class _Maker:
         }
 
     def _resources(self) -> Json:
-        cores, throttled = self._busy()
+        cores, throttled = self._cpu_use()
         memory = self.server.memory_mib * (1 << 20) * (1 + 0.08 * self.rate / 3000)
         return {
             "cpu_cores_mean": cores,
@@ -421,27 +433,27 @@ class _Maker:
         return rows
 
     def _samples(self) -> list[Json]:
-        cores, throttled = self._busy()
-        usage, periods, stopped, rows = 0, 0, 0, []
+        cores, throttled = self._cpu_use()
+        usage, cpu_periods, throttled_periods, rows = 0, 0, 0, []
         for step in range((DURATION_S + 2) * 5):
-            tenth_ns = 200_000_000
+            step_ns = 200_000_000
             stall = 64 <= step - 5 < 70
             usage += int(
-                tenth_ns
-                * max(0.0, min(2.0, self.random.gauss(cores * (1.2 if stall else 1), 0.07)))
+                step_ns * max(0.0, min(2.0, self.random.gauss(cores * (1.2 if stall else 1), 0.07)))
             )
-            periods += 2
-            stopped += sum(self.random.random() < (0.7 if stall else throttled) for _ in range(2))
+            cpu_periods += 2
+            chance = 0.7 if stall else throttled
+            throttled_periods += sum(self.random.random() < chance for _ in range(2))
             rows.append(
                 {
                     "cell": self.id,
-                    "t_ns": EPOCH_NS - 10**9 + step * tenth_ns,
+                    "t_ns": EPOCH_NS - 10**9 + step * step_ns,
                     "cpu_usage_ns": usage,
                     "cpu_user_ns": usage * 7 // 10,
                     "cpu_system_ns": usage * 3 // 10,
-                    "nr_periods": periods,
-                    "nr_throttled": stopped,
-                    "throttled_ns": stopped * 30_000_000,
+                    "nr_periods": cpu_periods,
+                    "nr_throttled": throttled_periods,
+                    "throttled_ns": throttled_periods * 30_000_000,
                     "memory_bytes": int(self.server.memory_mib * (1 << 20)),
                     "memory_anon_bytes": None,
                     "memory_file_bytes": None,
@@ -458,26 +470,27 @@ class _Maker:
         return rows
 
     def _interval_histogram(self, row: Json) -> str | None:
-        """Of one response for each fifty, log-normal between its p50 and its p99."""
+        """A histogram of one in fifty responses, log-normal between the interval's p50 and p99."""
         count = row["ok"] // 50
         if not count:
             return None
-        chance = random.Random(f"{self.id}-{row['start_ns']}")
+        rng = random.Random(f"{self.id}-{row['start_ns']}")
         spread = math.log(row["p99_ns"] / row["p50_ns"]) / 2.33
-        values = [int(row["p50_ns"] * math.exp(chance.gauss(0, spread))) for _ in range(count)]
+        values = [int(row["p50_ns"] * math.exp(rng.gauss(0, spread))) for _ in range(count)]
         values = [min(value, row["max_ns"]) for value in values[1:]] + [row["max_ns"]]
         return base64.b64encode(Histogram.from_values(values).to_hdr_v2()).decode()
 
     def _flights(self) -> Json | None:
-        """The slowest requests, most of them in the fourteenth second, and a sample of all."""
+        """The slowest requests, mostly of the fourteenth second, and a sample of all requests."""
         if not self.intervals:
             return None
-        chance = random.Random(f"{self.id}-flights")
+        rng = random.Random(f"{self.id}-flights")
         length_ns = self.intervals[13]["max_ns"]
-        places = [13.0 + chance.random() for _ in range(30)]
-        places += [chance.random() * DURATION_S for _ in range(6)]
-        starts = [EPOCH_NS + int(place * 1e9) for place in places]
-        sample = sorted(EPOCH_NS + int(chance.random() * DURATION_S * 1e9) for _ in range(100))
+        offsets_s = [13.0 + rng.random() for _ in range(30)]
+        offsets_s += [rng.random() * DURATION_S for _ in range(6)]
+        starts = [EPOCH_NS + int(offset_s * 1e9) for offset_s in offsets_s]
+        sample = sorted(EPOCH_NS + int(rng.random() * DURATION_S * 1e9) for _ in range(100))
+
         parts = [int(share * length_ns) for share in (0.1, 0.05, 0.7, 0.05)]
         return {
             "slowest": [[start, start + length_ns] for start in starts],
@@ -499,10 +512,11 @@ class _Maker:
 
     def load(self) -> Json:
         ok = self.outcomes["ok"]
-        codes = {"200": ok}
+        status_codes = {"200": ok}
         if self.outcomes["http_status"]:
-            codes["503"] = self.outcomes["http_status"]
+            status_codes["503"] = self.outcomes["http_status"]
         opened = ok if not self.server.keepalive else 64
+
         keys = (
             "start_ns",
             "length_ns",
@@ -544,7 +558,7 @@ class _Maker:
             ],
             "rate": self._rate_result(),
             "outcomes": self.outcomes,
-            "status_codes": codes,
+            "status_codes": status_codes,
             "response_time_ns": self._histogram(1.0),
             "service_time_ns": self._histogram(0.8),
             "send_lag_ns": self._histogram(0.02),
