@@ -1,4 +1,4 @@
-"""What a user changes of a server of the catalogue, and which setting wins."""
+"""User settings of catalogue servers and their precedence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CATALOGUE = load_catalogue().with_user_servers([UserServer("prod", "serve {port}
 CONFIG = Path("/shop/gunicorn.conf.py")
 
 
-def command_of(found: ServerVariant) -> list[str]:
+def command_of(variant: ServerVariant) -> list[str]:
     context = LaunchContext(
         python=Path("/env/bin/python"),
         bin=Path("/env/bin"),
@@ -32,7 +32,7 @@ def command_of(found: ServerVariant) -> list[str]:
         app_dir=Path("/shop"),
         scratch_dir=Path("/scratch"),
     )
-    return adjusted_command(found.server.command(found.variant, context), context.app, found)
+    return adjusted_command(variant.server.command(variant.variant, context), context.app, variant)
 
 
 @pytest.mark.parametrize(
@@ -45,39 +45,40 @@ def command_of(found: ServerVariant) -> list[str]:
         ("hypercorn", "wsgi:shop:app"),
     ],
 )
-def test_arguments_come_last_but_for_the_app(name: str, app: str) -> None:
+def test_arguments_precede_only_the_app(name: str, app: str) -> None:
     server = name.partition("-")[0]
-    (found,) = adjusted(CATALOGUE.select([name]), [Adjustment(server, "--one 1 --two 'a b'")])
-    assert command_of(found)[-5:] == ["--one", "1", "--two", "a b", app]
+    (variant,) = adjusted(CATALOGUE.select([name]), [Adjustment(server, "--one 1 --two 'a b'")])
+    assert command_of(variant)[-5:] == ["--one", "1", "--two", "a b", app]
 
 
-def test_arguments_of_a_server_with_its_app_elsewhere_come_last() -> None:
-    (found,) = adjusted(CATALOGUE.select(["uwsgi"]), [Adjustment("uwsgi", "--harakiri 5")])
-    assert command_of(found)[-2:] == ["--harakiri", "5"]
+def test_arguments_come_last_if_the_app_is_not_the_last_argument() -> None:
+    (variant,) = adjusted(CATALOGUE.select(["uwsgi"]), [Adjustment("uwsgi", "--harakiri 5")])
+    assert command_of(variant)[-2:] == ["--harakiri", "5"]
 
 
-def test_a_file_replaces_the_empty_one_of_gunicorn() -> None:
-    (found,) = adjusted(CATALOGUE.select(["gunicorn"]), [Adjustment("gunicorn", config=CONFIG)])
-    words = command_of(found)
+def test_a_config_file_replaces_the_empty_config_of_gunicorn() -> None:
+    (variant,) = adjusted(CATALOGUE.select(["gunicorn"]), [Adjustment("gunicorn", config=CONFIG)])
+    words = command_of(variant)
     assert words.count("--config") == 1
     assert words[words.index("--config") + 1] == str(CONFIG)
 
 
-def test_a_file_of_hypercorn_is_added() -> None:
+def test_a_config_file_is_added_for_hypercorn() -> None:
     file = Path("/shop/hypercorn.toml")
-    (found,) = adjusted(CATALOGUE.select(["hypercorn"]), [Adjustment("hypercorn", config=file)])
-    assert command_of(found)[-3:] == ["--config", str(file), "wsgi:shop:app"]
+    (variant,) = adjusted(CATALOGUE.select(["hypercorn"]), [Adjustment("hypercorn", config=file)])
+    assert command_of(variant)[-3:] == ["--config", str(file), "wsgi:shop:app"]
 
 
-def test_only_the_servers_that_are_meant_are_changed() -> None:
-    chosen = CATALOGUE.select(["gunicorn-sync", "gunicorn-gthread", "again=gunicorn-gthread"])
-    changes = [Adjustment("gunicorn", "-a"), Adjustment("gunicorn-gthread", "-b")]
-    found = adjusted(chosen, [*changes, Adjustment("again", "-c")])
-    assert [one.arguments for one in found] == [("-a",), ("-a", "-b"), ("-a", "-b", "-c")]
+def test_adjustments_apply_only_to_the_named_servers() -> None:
+    variants = CATALOGUE.select(["gunicorn-sync", "gunicorn-gthread", "again=gunicorn-gthread"])
+    adjustments = [Adjustment("gunicorn", "-a"), Adjustment("gunicorn-gthread", "-b")]
+
+    results = adjusted(variants, [*adjustments, Adjustment("again", "-c")])
+    assert [variant.arguments for variant in results] == [("-a",), ("-a", "-b"), ("-a", "-b", "-c")]
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("adjustment", "message"),
     [
         (
             Adjustment("granian", "-x"),
@@ -93,16 +94,20 @@ def test_only_the_servers_that_are_meant_are_changed() -> None:
         (Adjustment("waitress", "'x"), "--server-args waitress: No closing quotation"),
     ],
 )
-def test_a_change_that_has_no_effect_is_refused(change: Adjustment, says: str) -> None:
-    chosen = CATALOGUE.select(["gunicorn", "waitress", "bjoern", "prod"])
-    with pytest.raises(UsageError, match=re.escape(says)):
-        adjusted(chosen, [change])
+def test_an_adjustment_without_effect_is_rejected(adjustment: Adjustment, message: str) -> None:
+    variants = CATALOGUE.select(["gunicorn", "waitress", "bjoern", "prod"])
+    with pytest.raises(UsageError, match=re.escape(message)):
+        adjusted(variants, [adjustment])
 
 
-def test_notes_name_what_takes_precedence() -> None:
-    changes = [Adjustment("gunicorn", config=CONFIG), Adjustment("gunicorn", "--max-requests 9")]
-    (found,) = adjusted(CATALOGUE.select(["gunicorn"]), changes)
-    assert settings_notes(found) == [
+def test_notes_state_which_setting_takes_precedence() -> None:
+    adjustments = [
+        Adjustment("gunicorn", config=CONFIG),
+        Adjustment("gunicorn", "--max-requests 9"),
+    ]
+    (variant,) = adjusted(CATALOGUE.select(["gunicorn"]), adjustments)
+
+    assert settings_notes(variant) == [
         "gunicorn-gthread runs with gunicorn.conf.py; its command line takes precedence",
         "gunicorn-gthread runs with --max-requests 9, which takes precedence over the profile",
     ]
@@ -112,18 +117,21 @@ def test_notes_name_what_takes_precedence() -> None:
     ]
 
 
-def test_the_command_line_plans_them(
+def test_adjustments_from_the_command_line_are_planned(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["sweep", "--servers", "gunicorn", "--server-args", "gunicorn=--max-requests 9"]
-    words += ["--server-config", "gunicorn=gunicorn.conf.py", "--dry-run"]
-    assert run(words) == EXIT_USAGE
+    arguments = ["sweep", "--servers", "gunicorn", "--server-args", "gunicorn=--max-requests 9"]
+    arguments += ["--server-config", "gunicorn=gunicorn.conf.py", "--dry-run"]
+
+    assert run(arguments) == EXIT_USAGE
     assert (
         "--server-config gunicorn: file gunicorn.conf.py does not exist" in capsys.readouterr().err
     )
+
     (tmp_path / "gunicorn.conf.py").write_text("")
-    assert run(words) == EXIT_OK
+    assert run(arguments) == EXIT_OK
+
     plan = json.loads(capsys.readouterr().out)
     assert plan["adjustments"] == [
         {"server": "gunicorn", "arguments": "", "config": str(tmp_path / "gunicorn.conf.py")},
@@ -131,14 +139,14 @@ def test_the_command_line_plans_them(
     ]
 
 
-def test_variables_reach_every_server() -> None:
+def test_environment_variables_are_set_for_every_server() -> None:
     server = ServerOptions(env={"A": "1"}, command={"prod": "env {port}"})
     spec = SweepSpec(app="shop:app", servers=["waitress"], server=server)
-    found = resolve_servers(experiment_of(spec))
-    assert [one.variables for one in found.values()] == [(("A", "1"),)] * 2
+    servers = resolve_servers(experiment_of(spec))
+    assert [server.variables for server in servers.values()] == [(("A", "1"),)] * 2
 
 
-def test_the_path_of_modules_is_that_of_the_app() -> None:
+def test_pythonpath_is_not_an_environment_variable_of_servers() -> None:
     spec = SweepSpec(app="shop:app", server=ServerOptions(env={"PYTHONPATH": "/x"}))
     with pytest.raises(UsageError, match="name the directory with --chdir"):
         experiment_of(spec)

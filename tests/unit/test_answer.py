@@ -1,4 +1,4 @@
-"""The answer of an experiment: what it names, what it leaves open, and how it looks."""
+"""The answer of an experiment, its ranking, its warnings and the first screen."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from .invented_cells import cell, experiment, invalid, runs_of, with_p50
 
 def summary_of(cells: Sequence[CellResult], **facts: Any) -> Summary:
     """An analysed summary of these cells."""
-    runs = max(one.run for one in cells)
-    servers = tuple(dict.fromkeys(server_of(one) for one in cells))
-    rates = tuple(sorted({one.rate for one in cells if one.rate is not None}))
-    plain = {"runs": runs, "servers": servers, "rates": rates or None, "cpus": 1.0} | facts
-    return analyse(filled_summary(plain, cells))
+    runs = max(result.run for result in cells)
+    servers = tuple(dict.fromkeys(server_of(result) for result in cells))
+    rates = tuple(sorted({result.rate for result in cells if result.rate is not None}))
+    defaults = {"runs": runs, "servers": servers, "rates": rates or None, "cpus": 1.0} | facts
+    return analyse(filled_summary(defaults, cells))
 
 
-def answer(cells: Sequence[CellResult], **facts: Any) -> Answer:
+def make_answer(cells: Sequence[CellResult], **facts: Any) -> Answer:
     return answer_of(summary_of(cells, **facts))
 
 
-def behind(name: str, rate: float = 1000.0) -> CellResult:
-    """A server that answers seven of ten requests in time."""
+def overloaded(name: str, rate: float = 1000.0) -> CellResult:
+    """A server that responds to seven of ten requests in time."""
     return cell(name, p99_ns=None, rate=rate, rate_result=rates(700.0, offered_per_s=rate))
 
 
@@ -62,24 +62,26 @@ def failed(name: str) -> CellResult:
 # --- ranking
 
 
-def test_levels_stand_from_the_highest_and_servers_from_the_best() -> None:
+def test_levels_are_sorted_from_the_highest_and_servers_from_the_best() -> None:
     cells = [cell("slow", p99_ns=9e6), cell("fast", p99_ns=2e6), cell("fast", p99_ns=1e6, rate=500)]
     levels = rank(summary_of(cells).cells)
     assert [level.level for level in levels] == ["1,000/s", "500/s"]
     assert [entry.label for entry in levels[0].entries] == ["fast", "slow"]
 
 
-def test_who_fell_behind_who_failed_and_who_could_not_be_judged_are_three_things() -> None:
-    cells = [behind("behind"), failed("failed"), invalid(cell("unjudged")), cell("good")]
+def test_overloaded_failed_and_invalid_servers_have_different_statuses() -> None:
+    cells = [overloaded("overloaded"), failed("failed"), invalid(cell("invalid")), cell("good")]
     levels = rank(summary_of(cells).cells)
-    found = {entry.label: entry.status for entry in levels[0].entries}
-    assert found == {
+    statuses = {entry.label: entry.status for entry in levels[0].entries}
+    assert statuses == {
         "good": "ranked",
-        "behind": "overloaded",
-        "unjudged": "invalid",
+        "overloaded": "overloaded",
+        "invalid": "invalid",
         "failed": "failed",
     }
-    assert list(found) == ["good", "behind", "unjudged", "failed"], "the ranked come first"
+    assert list(statuses) == ["good", "overloaded", "invalid", "failed"], (
+        "ranked servers come first"
+    )
 
 
 def test_a_closed_loop_is_ranked_by_goodput() -> None:
@@ -88,85 +90,90 @@ def test_a_closed_loop_is_ranked_by_goodput() -> None:
 
     levels = rank(summary_of([closed("a", 900.0), closed("b", 2000.0), closed("c", 1950.0)]).cells)
     assert [entry.label for entry in levels[0].entries] == ["b", "c", "a"]
-    assert levels[0].entries[0].tied_with == ("c",), "2 % of one run are no difference"
+    assert levels[0].entries[0].tied_with == ("c",), "2 % in one run is not significant"
 
 
 # --- the answer
 
 
-def test_six_rounds_name_the_winner_with_its_factor() -> None:
-    found = answer(experiment(1, {"waitress": 3e6, "gevent": 1e6}))
-    assert found.status == "decided"
-    assert found.question == "Which of 2 servers has the lowest p99 at 1,000/s?"
-    assert found.sentence.startswith("gevent has the lowest p99 at 1,000/s: 963 µs [")
+def test_six_rounds_give_the_winner_and_its_ratio() -> None:
+    answer = make_answer(experiment(1, {"waitress": 3e6, "gevent": 1e6}))
+    assert answer.status == "decided"
+    assert answer.question == "Which of 2 servers has the lowest p99 at 1,000/s?"
+    assert answer.sentence.startswith("gevent has the lowest p99 at 1,000/s: 963 µs [")
     assert re.search(
-        r"; waitress's p99 is [23]\.\d+× \[.+\] this value \(6 runs each\)\.", found.sentence
+        r"; waitress's p99 is [23]\.\d+× \[.+\] this value \(6 runs each\)\.", answer.sentence
     )
-    assert found.needs is None
+    assert answer.needs is None
 
 
-def test_the_question_counts_servers_that_an_interrupted_sweep_did_not_reach() -> None:
+def test_the_question_counts_unmeasured_servers_of_an_interrupted_sweep() -> None:
     cells = experiment(1, {"waitress": 3e6, "gevent": 1e6})
     summary = summary_of(cells, servers=("waitress", "gevent", "bjoern"))
     unfinished = answer_of(replace(summary, status="interrupted"))
     assert unfinished.question == "Which of 3 servers has the lowest p99 at 1,000/s?"
 
 
-def test_a_tie_names_its_margin_and_recommends_the_leaner_server() -> None:
+def test_a_tie_gives_its_margin_and_recommends_the_leaner_server() -> None:
     sizes = {"a": 90_000_000, "b": 40_000_000, "c": 20_000_000}
     cells = [
-        replace(one, resources=resources(memory_peak_bytes=sizes[one.server]))
-        for one in experiment(2, {"a": 1e6, "b": 1.02e6, "c": 5e6})
+        replace(result, resources=resources(memory_peak_bytes=sizes[result.server]))
+        for result in experiment(2, {"a": 1e6, "b": 1.02e6, "c": 5e6})
     ]
-    found = answer(cells)
-    assert found.status == "tie"
+
+    answer = make_answer(cells)
+
+    assert answer.status == "tie"
     assert re.match(
         r"a and b are tied for the lowest p99 at 1,000/s: a has .+, and they differ by at most [\d.]+ %\.",
-        found.sentence,
+        answer.sentence,
     )
-    assert " %. b needs less memory; the command below starts it." in found.sentence
+    assert " %. b needs less memory; the command below starts it." in answer.sentence
 
 
-def test_a_tie_names_the_server_whose_median_is_better() -> None:
+def test_a_tie_names_the_server_with_the_lower_median() -> None:
     tied = experiment(2, {"a": 1e6, "b": 1.02e6, "c": 5e6})
-    found = answer(with_p50(tied, {"a": 0.4e6, "b": 0.2e6, "c": 1e6}))
+    answer = make_answer(with_p50(tied, {"a": 0.4e6, "b": 0.2e6, "c": 1e6}))
     assert re.search(
-        r"at most [\d.]+ %\. b's p50 is 0\.\d\d× \[0\.\d\d, 0\.\d\d\] a's\.", found.sentence
+        r"at most [\d.]+ %\. b's p50 is 0\.\d\d× \[0\.\d\d, 0\.\d\d\] a's\.", answer.sentence
     )
+
     for medians in ({"a": 0.2e6, "b": 0.4e6}, {"a": 0.2e6, "b": 0.2e6}):
-        assert "p50 is" not in answer(with_p50(tied, medians | {"c": 1e6})).sentence
+        assert "p50 is" not in make_answer(with_p50(tied, medians | {"c": 1e6})).sentence
 
 
-def test_a_wide_tie_says_how_many_runs_would_narrow_it() -> None:
-    wide = answer(experiment(2, {"a": 1e6, "b": 1.02e6}, run_effect=0.3))
+def test_a_wide_tie_gives_the_number_of_runs_that_would_narrow_it() -> None:
+    wide = make_answer(experiment(2, {"a": 1e6, "b": 1.02e6}, run_effect=0.3))
     assert wide.status == "tie"
-    found = re.fullmatch(
+
+    match = re.fullmatch(
         r"(\d+) runs per server and load level \(--runs (\d+), about .+\) would detect "
         r"differences in p99 of 30 % or more",
         wide.needs or "",
     )
-    assert found is not None and 6 < int(found[1]) == int(found[2]) < 100
-    narrow = answer(experiment(2, {"a": 1e6, "b": 1.02e6}, run_effect=0.05))
+    assert match is not None and 6 < int(match[1]) == int(match[2]) < 100
+
+    narrow = make_answer(experiment(2, {"a": 1e6, "b": 1.02e6}, run_effect=0.05))
     assert (narrow.status, narrow.needs) == ("tie", None)
 
 
-def test_a_winner_whose_median_is_worse_is_no_winner_in_everything() -> None:
+def test_a_winner_with_a_higher_median_is_qualified() -> None:
     cells = experiment(1, {"waitress": 3e6, "gevent": 1e6})
-    found = answer(with_p50(cells, {"waitress": 0.2e6, "gevent": 0.4e6}))
-    assert found.status == "decided"
-    assert re.search(r"\(6 runs each\)\. waitress's p50 is 0\.\d\d× .+ gevent's\.", found.sentence)
+    answer = make_answer(with_p50(cells, {"waitress": 0.2e6, "gevent": 0.4e6}))
+    assert answer.status == "decided"
+    assert re.search(r"\(6 runs each\)\. waitress's p50 is 0\.\d\d× .+ gevent's\.", answer.sentence)
 
 
-def test_one_run_is_a_quick_look_that_says_what_would_decide() -> None:
-    found = answer([cell("a", p99_ns=1e6), cell("b", p99_ns=9e6)])
-    assert found.status == "undecided"
-    assert found.sentence.startswith("In 1 run, a had the lowest p99 at 1,000/s, 1.00 ms")
-    assert found.needs is not None and found.needs.startswith(
+def test_one_run_is_undecided_and_says_what_would_decide() -> None:
+    answer = make_answer([cell("a", p99_ns=1e6), cell("b", p99_ns=9e6)])
+    assert answer.status == "undecided"
+    assert answer.sentence.startswith("In 1 run, a had the lowest p99 at 1,000/s, 1.00 ms")
+    assert answer.needs is not None and answer.needs.startswith(
         "repeat with --compare (6 runs per server and load level, about "
     )
 
 
-def test_what_is_needed_confirms_a_lead_or_decides_a_tie() -> None:
+def test_more_runs_confirm_a_lead_or_decide_a_tie() -> None:
     def at_goodput(name: str, goodput_per_s: float) -> CellResult:
         return cell(name, rate=None, connections=8, rate_result=rates(goodput_per_s))
 
@@ -174,19 +181,20 @@ def test_what_is_needed_confirms_a_lead_or_decides_a_tie() -> None:
         first_screen(summary_of([at_goodput("a", 1000.0), at_goodput("b", other)]))
         for other in (500.0, 999.0)
     )
+
     assert "Its lead exceeds the noise within a run" in lead.sentence
     assert "\nTo confirm this ranking: repeat with --compare (" in lead.markdown
     assert "\nTo decide: repeat with --compare (" in tied.markdown
 
 
-def test_the_highest_level_that_any_server_sustained_is_the_question() -> None:
+def test_the_question_is_about_the_highest_sustained_level() -> None:
     cells = [
         *(cell(name, p99_ns=1e6, rate=1000.0) for name in "ab"),
-        *(behind(name, 3000.0) for name in "ab"),
+        *(overloaded(name, 3000.0) for name in "ab"),
     ]
-    found = answer(cells)
-    assert "at 1,000/s" in found.question
-    assert "a and b are the first not to sustain the rate, at 3,000/s." in found.sentence
+    answer = make_answer(cells)
+    assert "at 1,000/s" in answer.question
+    assert "a and b are the first not to sustain the rate, at 3,000/s." in answer.sentence
 
 
 @pytest.mark.parametrize(
@@ -197,27 +205,27 @@ def test_the_highest_level_that_any_server_sustained_is_the_question() -> None:
         (4, "1.00 ms [95 % CI 900 µs, unbounded]"),
     ],
 )
-def test_two_or_three_runs_give_the_range_of_their_own_intervals(runs: int, expected: str) -> None:
+def test_two_or_three_runs_give_the_range_of_their_intervals(runs: int, expected: str) -> None:
     (level,) = rank(summary_of(runs_of("a", [1e6] * runs)).cells)
     entry = replace(level.entries[0], interval_ns=(900_000.0, None))
     assert figure_words(entry, level) == expected
 
 
-def test_a_quick_look_names_the_tie_whose_command_follows() -> None:
+def test_a_tie_in_one_run_names_the_server_of_the_command() -> None:
     small, large = resources(memory_peak_bytes=10**7), resources(memory_peak_bytes=9 * 10**7)
-    found = answer(
+    answer = make_answer(
         [cell("a", p99_ns=1e6, resources=large), cell("b", p99_ns=1.01e6, resources=small)]
     )
     expected = "the difference from b is within the noise. b needs less memory; the command below starts it."
-    assert expected in found.sentence
+    assert expected in answer.sentence
 
 
 def test_a_few_mebibytes_do_not_decide_a_tie() -> None:
     small, large = (resources(memory_peak_bytes=mebibytes * 2**20) for mebibytes in (20, 35))
-    found = answer(
+    answer = make_answer(
         [cell("a", p99_ns=1e6, resources=large), cell("b", p99_ns=1.01e6, resources=small)]
     )
-    assert "least memory" not in found.sentence
+    assert "least memory" not in answer.sentence
 
 
 def test_high_rates_keep_their_digits() -> None:
@@ -225,7 +233,7 @@ def test_high_rates_keep_their_digits() -> None:
     assert level_words(None, 1) == "1 connection"
 
 
-def test_where_nothing_saturates_the_rate_that_would_show_it_is_named() -> None:
+def test_without_saturation_the_answer_names_a_rate_that_would_saturate() -> None:
     cells = [
         cell("a", p99_ns=1e6, resources=resources(cpu_cores_mean=0.4)),
         cell("b", p99_ns=2e6, resources=resources(cpu_cores_mean=0.1)),
@@ -234,18 +242,18 @@ def test_where_nothing_saturates_the_rate_that_would_show_it_is_named() -> None:
         "No server saturated at 1,000/s. CPU use suggests that a would saturate first, "
         "near 2,500/s (try --rates 3000)."
     )
-    assert answer(cells).sentence.endswith(expected)
+    assert make_answer(cells).sentence.endswith(expected)
 
 
-def test_a_server_that_did_not_start_is_not_one_that_could_not_sustain_the_load() -> None:
-    for other, says in (
+def test_a_server_that_did_not_start_is_not_counted_as_overloaded() -> None:
+    for other, sentence in (
         (failed("b"), "a sustains 1,000/s"),
-        (behind("b"), "a is the only server that sustains 1,000/s"),
+        (overloaded("b"), "a is the only server that sustains 1,000/s"),
     ):
-        assert answer([cell("a"), other]).sentence.startswith(says)
+        assert make_answer([cell("a"), other]).sentence.startswith(sentence)
 
 
-def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
+def test_the_effect_of_disturbed_seconds_on_p99_is_a_warning() -> None:
     def disturbed(
         name: str, undisturbed_ns: int | None, disturbed_s: float | None = 2.0
     ) -> CellResult:
@@ -261,57 +269,58 @@ def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
         return cell(name, p99_ns=9e6, error_budget_ns={"0.99": budget}, disturbed_s=disturbed_s)
 
     for unaffected in (disturbed("a", 8_950_000), *(disturbed("a", None, s) for s in (None, 0.0))):
-        assert answer([unaffected, cell("b")]).warnings == ()
-    found = answer([disturbed("a", 1_200_000), disturbed("b", 3_000_000)])
-    assert found.warnings == (
+        assert make_answer([unaffected, cell("b")]).warnings == ()
+
+    answer = make_answer([disturbed("a", 1_200_000), disturbed("b", 3_000_000)])
+    assert answer.warnings == (
         "other processes or the hypervisor disturbed both trials at 1,000/s, so the order "
         "of the servers may be wrong. Without the "
         "disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms",
     )
 
     late = replace(disturbed("a", 1_200_000), verdict=verdict("warn", "host", reason("steal")))
-    assert answer([late, cell("b")]).warnings[-1] == (
+    assert make_answer([late, cell("b")]).warnings[-1] == (
         "without the disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms"
-    ), "the line above it names the disturbance"
+    ), "the previous warning names the disturbance"
 
     throughout = disturbed("c", None, 10.0)
-    assert answer([disturbed("a", 1_200_000), cell("b"), throughout]).warnings == (
+    assert make_answer([disturbed("a", 1_200_000), cell("b"), throughout]).warnings == (
         "other processes or the hypervisor disturbed 2 of 3 trials at 1,000/s, so the order "
         "of the servers may be wrong. Without the "
         "disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms. Too few "
         "undisturbed seconds are left to compute p99 of c",
     )
-    assert answer([cell("b"), throughout]).warnings == (
+    assert make_answer([cell("b"), throughout]).warnings == (
         "other processes or the hypervisor disturbed 1 of 2 trials at 1,000/s, so the order "
         "of the servers may be wrong. Too few "
         "undisturbed seconds are left to compute p99 of c",
     )
 
 
-def test_it_is_said_where_nobody_looked_for_a_warm_up() -> None:
+def test_an_unchecked_warm_up_is_a_warning() -> None:
     few = (NotChecked(check="stationarity", reason="fewer than 50 correct responses"),)
-    found = answer([cell("a", not_checked=few), cell("b"), failed("c")])
-    assert found.warnings[-1] == (
+    answer = make_answer([cell("a", not_checked=few), cell("b"), failed("c")])
+    assert answer.warnings[-1] == (
         "p99 may include a warm-up. In 1 of 2 trials at 1,000/s, response times were not "
         "checked for changes (stationarity): fewer than 50 correct responses"
     )
 
 
-def test_nobody_kept_up_is_an_answer_too() -> None:
-    found = answer([behind("a")])
-    assert found.sentence == "No server sustained any tested load level."
-    assert found.status == "undecided" and found.needs
+def test_the_answer_may_be_that_no_server_sustained_a_level() -> None:
+    answer = make_answer([overloaded("a")])
+    assert answer.sentence == "No server sustained any tested load level."
+    assert answer.status == "undecided" and answer.needs
 
 
-def test_at_most_five_cautions_and_the_gravest_first() -> None:
+def test_at_most_five_warnings_are_listed_most_severe_first() -> None:
     checks = ("no-keepalive", "nagle-delay", "stationarity", "memory-growth", "cached-response")
     others = ("steal", "shared-cores", "limits")
     reasons = (reason(check) for check in (*checks, *others))
     warned = cell("a", verdict=verdict("warn", "host", *reasons))
-    found = answer([failed("dead"), warned])
-    assert len(found.warnings) == 5
-    assert found.warnings[0] == "dead failed and is not ranked: it died"
-    assert found.warnings[-1] == "5 more warnings: see --verbose or the HTML report"
+    answer = make_answer([failed("crashed"), warned])
+    assert len(answer.warnings) == 5
+    assert answer.warnings[0] == "crashed failed and is not ranked: it died"
+    assert answer.warnings[-1] == "5 more warnings: see --verbose or the HTML report"
 
 
 # --- the command to paste
@@ -329,75 +338,92 @@ def settings(*command: str, **environment: str) -> ServerSettings:
     )
 
 
-def test_a_pasted_command_has_no_path_of_ours_and_a_usual_port() -> None:
+def test_a_pasted_command_has_no_internal_paths_and_a_usual_port() -> None:
     gunicorn = settings(
         "/cache/x/bin/gunicorn", "--bind", "127.0.0.1:40117", "--threads", "4", "a:app"
     )
     assert to_paste(gunicorn) == "gunicorn --bind 127.0.0.1:8000 --threads 4 a:app"
+
     waitress = settings("/x/bin/waitress-serve", "--port", "40117", "--backlog", "401170", "a:app")
     assert to_paste(waitress) == "waitress-serve --port 8000 --backlog 401170 a:app"
+
     uwsgi = settings("/x/bin/uwsgi", "--http-socket=127.0.0.1:4011", "app dir", UWSGI_X="a b")
     expected = "env 'UWSGI_X=a b' uwsgi --http-socket=127.0.0.1:8000 'app dir'"
     assert to_paste(uwsgi) == expected
 
 
-def test_a_module_is_started_by_its_program_without_settings_of_ours() -> None:
-    python, ours = "/cache/gunicorn/bin/python", "/wsgiload/servers/runners/gunicorn_settings.py"
+def test_a_module_is_started_by_its_program_without_internal_settings() -> None:
+    python, internal = (
+        "/cache/gunicorn/bin/python",
+        "/wsgiload/servers/runners/gunicorn_settings.py",
+    )
     gunicorn = settings(
-        python, "-m", "gunicorn", "--config", ours, "--bind", "127.0.0.1:40117", "a:b"
+        python, "-m", "gunicorn", "--config", internal, "--bind", "127.0.0.1:40117", "a:b"
     )
     assert to_run(gunicorn) == "gunicorn --bind 127.0.0.1:8000 a:b"
-    own = replace(gunicorn, command=(python, "-m", "gunicorn", "--config", "/app/conf.py", "a:b"))
-    assert to_run(own) == "gunicorn --config /app/conf.py a:b"
+
+    user_config = replace(
+        gunicorn, command=(python, "-m", "gunicorn", "--config", "/app/conf.py", "a:b")
+    )
+    assert to_run(user_config) == "gunicorn --config /app/conf.py a:b"
+
     uwsgi = settings(
         "/x/bin/uwsgi", "--virtualenv", "/x", "--pythonpath", "/app", "--module", "a:b"
     )
     assert to_run(uwsgi) == "uwsgi --module a:b"
-    chosen = replace(uwsgi, added_arguments=("--pythonpath", "/app"))
-    assert to_run(chosen) == "uwsgi --pythonpath /app --module a:b"
+
+    user_path = replace(uwsgi, added_arguments=("--pythonpath", "/app"))
+    assert to_run(user_path) == "uwsgi --pythonpath /app --module a:b"
+
     waitress = settings("/x/bin/python3", "-m", "waitress", "--listen", "127.0.0.1:4", "a:b")
     assert to_run(waitress) == "waitress-serve --listen 127.0.0.1:8000 a:b"
 
 
-def test_an_app_without_a_plain_name_gets_a_module_that_has_one() -> None:
+def test_an_app_expression_gets_a_module_with_a_plain_name() -> None:
     started = settings("gunicorn", "--bind", "127.0.0.1:4711", "wsgiload_app:application")
-    one = cell("gunicorn", app='shop:create_app("x")', settings=started)
-    module, command = (start_of_cell(one) or "").splitlines()
+    result = cell("gunicorn", app='shop:create_app("x")', settings=started)
+
+    module, command = (start_of_cell(result) or "").splitlines()
     assert command == "gunicorn --bind 127.0.0.1:8000 wsgiload_app:application"
+
     echo, source, end, file = shlex.split(module)
     assert (echo, end, file) == ("echo", ">", "wsgiload_app.py")
-    found = "importlib.import_module('shop').create_app('x')"
-    assert source == f"import importlib; application = {found}"
+    app = "importlib.import_module('shop').create_app('x')"
+    assert source == f"import importlib; application = {app}"
 
 
-def test_a_server_that_a_script_starts_says_what_it_needs() -> None:
-    folder = "/wsgiload/servers/runners"
+def test_the_command_of_a_runner_script_lists_its_requirements() -> None:
+    directory = "/wsgiload/servers/runners"
     arguments = ("--host", "127.0.0.1", "--port", "4123", "a:b")
-    one = replace(
-        settings("/x/bin/python", "-P", f"{folder}/prefork.py", f"{folder}/run_b.py", *arguments),
+    single = replace(
+        settings(
+            "/x/bin/python", "-P", f"{directory}/prefork.py", f"{directory}/run_b.py", *arguments
+        ),
         scripts=("prefork.py", "run_b.py"),
         requirements=("bjoern==3.2.2",),
         system_packages=("gcc", "libev-dev"),
     )
-    assert to_run(one).splitlines() == [
+    assert to_run(single).splitlines() == [
         "apt-get install gcc libev-dev  # as root",
         "pip install bjoern==3.2.2",
         "wsgiload servers script run_b.py > run_b.py",
         "python run_b.py --host 127.0.0.1 --port 8000 a:b",
     ]
-    workers = ("--workers", "2", f"{folder}/run_b.py", *arguments)
-    several = replace(one, command=(*one.command[:3], *workers))
-    assert to_run(several).splitlines()[2:] == [
+
+    workers = ("--workers", "2", f"{directory}/run_b.py", *arguments)
+    prefork = replace(single, command=(*single.command[:3], *workers))
+    assert to_run(prefork).splitlines()[2:] == [
         "wsgiload servers script prefork.py > prefork.py",
         "wsgiload servers script run_b.py > run_b.py",
         "python prefork.py --workers 2 run_b.py --host 127.0.0.1 --port 8000 a:b",
     ]
 
 
-def test_packages_that_an_argument_names_are_installed_first() -> None:
+def test_packages_required_by_an_argument_are_installed_first() -> None:
     requirements = ("gunicorn[gevent,tornado]==27.0.1", "gevent==26.9.0", "tornado==6.6.1")
     sync = replace(settings("gunicorn", "--threads", "1", "a:b"), requirements=requirements)
     assert to_run(sync) == "gunicorn --threads 1 a:b"
+
     on_gevent = replace(sync, command=("gunicorn", "--worker-class=gevent", "a:b"))
     assert to_run(on_gevent).splitlines() == [
         "pip install 'gunicorn[gevent,tornado]==27.0.1' gevent==26.9.0",
@@ -405,43 +431,44 @@ def test_packages_that_an_argument_names_are_installed_first() -> None:
     ]
 
 
-def test_no_pasted_command_has_a_folder_that_is_gone() -> None:
-    folder, scratch = "/wsgiload/servers/runners", "/tmp/wsgiload-scratch-7-x"
+def test_a_pasted_command_has_no_temporary_directory() -> None:
+    directory, scratch = "/wsgiload/servers/runners", "/tmp/wsgiload-scratch-7-x"
     front = replace(
-        settings("/x/bin/python", "-P", f"{folder}/front.py", "--socket", f"{scratch}/g.sock"),
+        settings("/x/bin/python", "-P", f"{directory}/front.py", "--socket", f"{scratch}/g.sock"),
         scripts=("front.py",),
-        environment={"PYTHONPATH": f"/app:{folder}"},
+        environment={"PYTHONPATH": f"/app:{directory}"},
     )
     assert to_paste(front) == "env PYTHONPATH=. python front.py --socket /tmp/g.sock"
 
 
-# --- what could change the answer
+# --- warnings about the answer
 
 
-def test_a_server_without_keepalive_is_named_with_what_it_means() -> None:
+def test_missing_keepalive_is_explained() -> None:
     closing = verdict("warn", "server", reason("no-keepalive"))
-    found = answer([cell("a", verdict=closing), cell("b"), cell("c", verdict=closing)])
-    assert [line for line in found.warnings if "no-keepalive" in line] == [
+    answer = make_answer([cell("a", verdict=closing), cell("b"), cell("c", verdict=closing)])
+    assert [line for line in answer.warnings if "no-keepalive" in line] == [
         "a and c: response times include connection setup, because keep-alive does not work "
         "(no-keepalive). Use --keepalive off for all servers"
     ]
 
 
-def test_what_only_lengthens_response_times_is_one_line_about_the_load_that_decides() -> None:
-    late, both = (
+def test_delays_of_the_generator_are_one_warning_about_the_deciding_level() -> None:
+    sent_late, late_and_stalled = (
         verdict("warn", "client", *(reason(check) for check in checks))
         for checks in (("send-lag",), ("send-lag", "client-stalls"))
     )
     stolen = verdict("warn", "host", reason("steal"))
-    found = answer(
+
+    answer = make_answer(
         [
-            cell("a", verdict=late),
-            cell("b", verdict=both),
+            cell("a", verdict=sent_late),
+            cell("b", verdict=late_and_stalled),
             cell("c"),
             *(cell(name, rate=500.0, verdict=stolen) for name in "abc"),
         ]
     )
-    assert found.warnings == (
+    assert answer.warnings == (
         "p99 may be too high, so the order of the servers may be wrong. The generator sent requests "
         "late in 2 of 3 trials at 1,000/s (send-lag: a and b). The generator stalled during 1 of 3 "
         "trials (client-stalls: b). Repeat on an idle machine",
@@ -460,8 +487,8 @@ def test_an_upper_bound_names_its_servers() -> None:
         band=None,
         bound_status="upper_bound",
     )
-    found = answer([cell("a", error_budget_ns={"0.99": budget}), cell("b")])
-    assert found.warnings == (
+    answer = make_answer([cell("a", error_budget_ns={"0.99": budget}), cell("b")])
+    assert answer.warnings == (
         "p99 of a at 1,000/s may be up to 800 µs lower than shown, because the generator sent "
         "requests late "
         "(send-lag)",
@@ -485,34 +512,37 @@ def test_the_first_screen_has_at_most_thirty_lines_and_fits_80_columns() -> None
         for place, name in enumerate(names)
         for rate in (1000.0, 2000.0, 3000.0)
     ]
-    measured = summary_of(cells)
+    summary = summary_of(cells)
+
     for width in (80, 120, 200):
-        lines = screen(measured, width).splitlines()
+        lines = screen(summary, width).splitlines()
         assert len(lines) <= 30
         assert all(len(line) <= width for line in lines)
         assert all(any(name in line for line in lines) for name in names), "no name is wrapped"
-    assert "p99 at 3,000/s" in screen(measured, 80)
-    assert "at 1,000/s" in screen(measured, 200)
+
+    assert "p99 at 3,000/s" in screen(summary, 80)
+    assert "at 1,000/s" in screen(summary, 200)
 
 
-def test_the_deciding_figure_of_every_app_stays_on_a_narrow_screen() -> None:
+def test_a_narrow_screen_keeps_the_deciding_figure_of_every_app() -> None:
     cells = [
         cell(f"{app}-a-long-name", app=app, rate=rate)
         for app, rates_per_s in (("one:app", (1000.0, 2000.0)), ("two:app", (1000.0,)))
         for rate in rates_per_s
     ]
-    found = first_screen(summary_of(cells))
-    for headings, _ in found.tables:
+    rendered = first_screen(summary_of(cells))
+    for headings, _ in rendered.tables:
         assert headings[4].startswith("p99 at ")
-        assert headings[4] not in found.dispensable
+        assert headings[4] not in rendered.dispensable
 
 
-def test_only_those_that_share_a_place_are_marked() -> None:
+def test_only_shared_ranks_are_marked() -> None:
     intervals = {"a": (1e6, 2e6), "b": (1.5e6, 4e6), "c": (3e6, 5e6)}
     cells = [cell(name, p99_ns=low) for name, (low, _) in intervals.items()]
     level = rank(summary_of(cells).cells)[0]
     ties = {"a": ("b",), "b": ("a", "c"), "c": ("b",)}
-    entries = tuple(replace(one, tied_with=ties[one.label]) for one in level.entries)
+    entries = tuple(replace(entry, tied_with=ties[entry.label]) for entry in level.entries)
+
     _, rows = table_of(replace(level, entries=entries), ())
     assert [row[0] for row in rows] == ["1=", "1=", "3"]
 
@@ -529,36 +559,36 @@ def test_p99_has_its_interval_at_every_rate() -> None:
         assert re.fullmatch(r"[\d.]+ ms \[[\d.]+ ms, [\d.]+ ms\]", row[headings.index(heading)])
 
 
-def test_ties_share_their_place() -> None:
+def test_servers_with_different_p99s_have_different_ranks() -> None:
     text = screen(summary_of(runs_of("a", [1e6] * 6) + runs_of("b", [9e6] * 6)), 120)
     assert "1 a" in " ".join(text.split()) and "2 b" in " ".join(text.split())
 
 
-def test_markdown_says_the_same() -> None:
-    measured = summary_of(experiment(1, {"waitress": 3e6, "gevent": 1e6}))
-    text = markdown(measured)
-    found = answer_of(measured)
-    assert found.question in text and found.sentence in text
+def test_markdown_has_the_same_answer() -> None:
+    summary = summary_of(experiment(1, {"waitress": 3e6, "gevent": 1e6}))
+    text = markdown(summary)
+    answer = answer_of(summary)
+    assert answer.question in text and answer.sentence in text
     assert "| 1 | gevent |" in text
 
 
-def test_the_command_stands_below_its_label_everywhere() -> None:
+def test_the_command_follows_its_label_in_both_formats() -> None:
     started = settings("/x/bin/python", "-m", "waitress", "--listen", "127.0.0.1:4", "a:b")
-    measured = summary_of([cell("waitress", settings=started)])
-    assert "To run waitress yourself:\n  waitress-serve --listen" in screen(measured, 80)
-    assert "To run waitress yourself:\n\n```sh\nwaitress-serve --listen" in markdown(measured)
+    summary = summary_of([cell("waitress", settings=started)])
+    assert "To run waitress yourself:\n  waitress-serve --listen" in screen(summary, 80)
+    assert "To run waitress yourself:\n\n```sh\nwaitress-serve --listen" in markdown(summary)
 
 
-def test_the_cause_of_a_failure_stands_beside_the_server() -> None:
+def test_a_failed_server_is_listed_with_the_cause() -> None:
     refusing = cell("refusing", outcomes=outcomes(100, ok=0, refused=97, reset=3))
-    found = answer([failed("a"), failed("b"), refusing, cell("good")])
-    assert found.warnings[:2] == (
+    answer = make_answer([failed("a"), failed("b"), refusing, cell("good")])
+    assert answer.warnings[:2] == (
         "a and b failed and are not ranked: it died",
         "refusing failed and is not ranked: no correct response (refused: 97, reset: 3)",
     )
 
 
-def test_the_fix_of_a_failure_is_never_cut() -> None:
+def test_the_fix_of_a_failure_is_never_truncated() -> None:
     fix = "add -H 'Host: shop.example'"
     cells = [cell("good")]
     for name in ("a", "b"):
@@ -566,41 +596,44 @@ def test_the_fix_of_a_failure_is_never_cut() -> None:
             step="readiness", message=f"{name}: {'long ' * 90}; {fix}", log_tail=None
         )
         cells.append(replace(failed(name), failure=failure))
-    line = answer(cells).warnings[0]
+
+    line = make_answer(cells).warnings[0]
     assert line.startswith("a and b failed and are not ranked: long long ")
     assert line.endswith(f"long … {fix[:1].upper()}{fix[1:]}")
 
 
-def test_a_long_cause_stays_on_one_line() -> None:
+def test_a_long_cause_is_truncated_to_one_line() -> None:
     failure = CellFailure(step="start", message="word " * 100 + "\nsecond", log_tail="")
-    found = answer([replace(failed("a"), failure=failure), cell("good")])
-    assert found.warnings[0].endswith(" …") and len(found.warnings[0]) < 190
-    assert "second" not in found.warnings[0]
+    answer = make_answer([replace(failed("a"), failure=failure), cell("good")])
+    assert answer.warnings[0].endswith(" …") and len(answer.warnings[0]) < 190
+    assert "second" not in answer.warnings[0]
 
 
-def test_a_p99_of_few_requests_is_shown_with_its_reason() -> None:
+def test_a_p99_of_few_requests_is_marked_and_explained() -> None:
     few = {"outcomes": outcomes(900), "rate": 100.0}
     summary = summary_of([cell("a", p99_ns=2e6, **few), cell("b", p99_ns=9e6, **few)])
-    found = answer_of(summary)
-    level = found.ranking[0]
+    answer = answer_of(summary)
+
+    level = answer.ranking[0]
     assert [entry.few_requests_beyond for entry in level.entries] == [True, True]
-    assert "had the lowest p99 at 100/s, ≈ 2.00 ms" in found.sentence
-    assert table_of(level, found.ranking)[1][0][4] == "≈ 2.00 ms"
-    assert found.warnings[0] == (
+    assert "had the lowest p99 at 100/s, ≈ 2.00 ms" in answer.sentence
+    assert table_of(level, answer.ranking)[1][0][4] == "≈ 2.00 ms"
+    assert answer.warnings[0] == (
         "p99 at 100/s is imprecise (≈), so the order of the servers may be wrong. It needs at least "
         "1,000 requests per run. Use --duration 11s"
     )
-    alone = answer([cell("a", p99_ns=2e6, **few)]).warnings[0]
+
+    alone = make_answer([cell("a", p99_ns=2e6, **few)]).warnings[0]
     assert alone.startswith("p99 at 100/s is imprecise (≈). It needs")
-    # The tables below say the same.
-    shown = read_sweep(summary)
-    assert [one.quantile_words(0.99) for one in shown.cells] == [
+    # The tables below show the same mark.
+    sweep = read_sweep(summary)
+    assert [shown_cell.quantile_words(0.99) for shown_cell in sweep.cells] == [
         "≈ 1.00 µs to 2.00 ms",
         "≈ 1.00 µs to 9.00 ms",
     ]
 
 
-def test_a_p99_of_enough_requests_has_no_such_remark() -> None:
-    found = answer([cell("a", p99_ns=2e6), cell("b", p99_ns=9e6)])
-    assert not any(entry.few_requests_beyond for entry in found.ranking[0].entries)
-    assert "≈" not in found.sentence + "".join(found.warnings)
+def test_a_p99_of_enough_requests_is_not_marked() -> None:
+    answer = make_answer([cell("a", p99_ns=2e6), cell("b", p99_ns=9e6)])
+    assert not any(entry.few_requests_beyond for entry in answer.ranking[0].entries)
+    assert "≈" not in answer.sentence + "".join(answer.warnings)

@@ -1,5 +1,4 @@
-"""An app is found by what users type, and one that cannot be served gets one clear line with a fix
-that works."""
+"""App names and imports: every app that cannot be served gets one error line with a working fix."""
 
 from __future__ import annotations
 
@@ -47,20 +46,21 @@ def no_active_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def check(
-    folder: Path,
+    directory: Path,
     app: str,
     text: str | None = None,
     timeout_s: float = 30.0,
     interface: Interface = "wsgi",
 ) -> None:
     if text is not None:
-        (folder / "shop.py").write_text(text)
-    interpreter = find_app_interpreter(folder)
-    around = ImportContext(interpreter, os.environ, timeout_s=timeout_s, interface=interface)
-    check_app(app, folder, around)
+        (directory / "shop.py").write_text(text)
+
+    interpreter = find_app_interpreter(directory)
+    context = ImportContext(interpreter, os.environ, timeout_s=timeout_s, interface=interface)
+    check_app(app, directory, context)
 
 
-def test_a_good_app_passes_whatever_it_prints_or_starts(tmp_path: Path) -> None:
+def test_a_valid_app_may_print_and_start_threads(tmp_path: Path) -> None:
     check(
         tmp_path,
         "shop:app",
@@ -84,13 +84,13 @@ def test_a_good_app_passes_whatever_it_prints_or_starts(tmp_path: Path) -> None:
         ("", "myapp:app"),
     ],
 )
-def test_a_name_of_the_wrong_form_is_a_usage_error(tmp_path: Path, app: str, fix: str) -> None:
-    with pytest.raises(UsageError, match="is not module:callable") as caught:
+def test_a_malformed_app_name_is_a_usage_error(tmp_path: Path, app: str, fix: str) -> None:
+    with pytest.raises(UsageError, match="is not module:callable") as error:
         check(tmp_path, app)
-    assert fix in (caught.value.fix or "")
+    assert fix in (error.value.fix or "")
 
 
-def test_wrong_names_get_suggestions(tmp_path: Path) -> None:
+def test_misspelled_names_get_suggestions(tmp_path: Path) -> None:
     text = "LIMIT = 3\ndef application(environ, start_response): ...\n"
     with pytest.raises(UsageError, match=r"no module 'shpo'.*did you mean shop:application\?"):
         check(tmp_path, "shpo:app", text)
@@ -115,21 +115,20 @@ def test_wrong_names_get_suggestions(tmp_path: Path) -> None:
         ("raise SystemExit(4)\n", r"SystemExit: 4 at \S+shop\.py:1"),
     ],
 )
-def test_an_app_that_fails_while_imported_gets_one_line(
-    tmp_path: Path, text: str, line: str
-) -> None:
-    with pytest.raises(AppImportError, match=line) as caught:
+def test_an_import_error_is_one_line(tmp_path: Path, text: str, line: str) -> None:
+    with pytest.raises(AppImportError, match=line) as error:
         check(tmp_path, "shop:app", text)
-    assert "\n" not in str(caught.value)
-    assert caught.value.fix
+
+    assert "\n" not in str(error.value)
+    assert error.value.fix
 
 
-def test_an_app_that_ends_the_interpreter_is_told(tmp_path: Path) -> None:
+def test_an_app_that_exits_at_import_is_reported(tmp_path: Path) -> None:
     with pytest.raises(AppImportError, match="terminated the interpreter with code 7"):
         check(tmp_path, "shop:app", "import os\nos._exit(7)\n")
 
 
-def test_an_app_that_never_ends_importing_is_told(tmp_path: Path) -> None:
+def test_an_import_that_never_ends_is_reported(tmp_path: Path) -> None:
     with pytest.raises(AppImportError, match=r"did not finish within 0.5 s; raise --ready-timeout"):
         check(tmp_path, "shop:app", "import time\ntime.sleep(600)\n", timeout_s=0.5)
 
@@ -143,7 +142,7 @@ def test_an_app_that_never_ends_importing_is_told(tmp_path: Path) -> None:
         "shop:create_app({'a': [1, None, -2.5]})",
     ],
 )
-def test_a_factory_is_called_with_literals(tmp_path: Path, app: str) -> None:
+def test_a_factory_may_have_literal_arguments(tmp_path: Path, app: str) -> None:
     check(tmp_path, app, FACTORY)
 
 
@@ -163,9 +162,7 @@ def test_hyphenated_modules_and_attributes_of_attributes_are_accepted(tmp_path: 
         ("shop:app", "def create_app(): raise ValueError\n", r"callables in it: create_app"),
     ],
 )
-def test_a_wrong_name_gets_a_fix_that_was_tried(
-    tmp_path: Path, app: str, text: str, line: str
-) -> None:
+def test_a_wrong_name_gets_a_verified_fix(tmp_path: Path, app: str, text: str, line: str) -> None:
     with pytest.raises(UsageError, match=line):
         check(tmp_path, app, text)
 
@@ -177,36 +174,41 @@ def test_a_factory_that_fails_is_an_import_error(tmp_path: Path) -> None:
         check(tmp_path, "shop:make()", text)
 
 
-def wrapped(folder: Path, app: str) -> str:
-    """The fix for an ASGI app; the command in it is run, but for what it installs."""
+def fix_for_asgi(directory: Path, app: str) -> str:
+    """Return the fix for an ASGI app after running its command without the installation."""
     line = r"is an ASGI app; add --interface asgi .*a2wsgi.*wsgi_adapter:app"
-    with pytest.raises(UsageError, match=line) as caught:
-        check(folder, app)
-    fix = caught.value.fix or ""
+    with pytest.raises(UsageError, match=line) as error:
+        check(directory, app)
+    fix = error.value.fix or ""
+
     subprocess.run(fix.split("`")[1].rpartition("&& ")[2], shell=True, check=True)
-    (folder / "a2wsgi.py").write_text(
+
+    (directory / "a2wsgi.py").write_text(
         "class ASGIMiddleware:\n"
         "    def __init__(self, app): self.app = app\n"
         "    def __call__(self, environ, start_response): ...\n"
     )
+
     return fix
 
 
 @pytest.mark.parametrize("app", ["shop:app", "shop:function", "shop:make", "shop:make()"])
-def test_an_asgi_app_is_recognised_and_its_adapter_named(tmp_path: Path, app: str) -> None:
+def test_an_asgi_app_is_detected_and_gets_an_adapter(tmp_path: Path, app: str) -> None:
     (tmp_path / "shop.py").write_text(ASGI)
-    assert "install a2wsgi && printf" in wrapped(tmp_path, app)
+    assert "install a2wsgi && printf" in fix_for_asgi(tmp_path, app)
     check(tmp_path, "wsgi_adapter:app")
 
 
-def test_the_adapter_is_written_beside_the_app_and_never_over_a_file(tmp_path: Path) -> None:
-    folder = tmp_path / "back end"
-    folder.mkdir()
-    (folder / "my-shop.py").write_text(ASGI)
-    assert "> 'back end/wsgi_adapter.py'`" in wrapped(folder, "my-shop:app")
-    check(folder, "wsgi_adapter:app")
+def test_the_adapter_is_written_next_to_the_app_and_overwrites_no_file(tmp_path: Path) -> None:
+    directory = tmp_path / "back end"
+    directory.mkdir()
+    (directory / "my-shop.py").write_text(ASGI)
+
+    assert "> 'back end/wsgi_adapter.py'`" in fix_for_asgi(directory, "my-shop:app")
+    check(directory, "wsgi_adapter:app")
+
     with pytest.raises(UsageError, match=r"ASGIMiddleware in .*/wsgi_adapter\.py, then measure"):
-        check(folder, "my-shop:app")
+        check(directory, "my-shop:app")
 
 
 @pytest.mark.parametrize(
@@ -236,7 +238,7 @@ def test_every_form_of_an_asgi_app_is_accepted(tmp_path: Path, app: str, text: s
         ("shop:LIMIT", "LIMIT = 3\n", r"name the module's ASGI callable"),
     ],
 )
-def test_what_is_no_asgi_app_gets_a_fix(tmp_path: Path, app: str, text: str, line: str) -> None:
+def test_an_app_that_is_not_asgi_gets_a_fix(tmp_path: Path, app: str, text: str, line: str) -> None:
     with pytest.raises(UsageError, match=line):
         check(tmp_path, app, text, interface="asgi")
 
@@ -247,6 +249,7 @@ def test_the_asgi_module_of_a_django_project_is_suggested(tmp_path: Path) -> Non
     (tmp_path / "manage.py").touch()
     (project / "wsgi.py").write_text("def application(environ, start_response): ...\n")
     (project / "asgi.py").write_text("async def application(scope, receive, send): ...\n")
+
     for app in ("site_1.wsgi:application", "sit:application"):
         with pytest.raises(UsageError, match=r"did you mean site_1\.asgi:application\?"):
             check(tmp_path, app, interface="asgi")
@@ -266,7 +269,7 @@ def test_every_form_of_a_wsgi_app_is_accepted(tmp_path: Path, text: str) -> None
     check(tmp_path, "shop:app", text)
 
 
-def test_a_path_gets_the_words_to_type(tmp_path: Path) -> None:
+def test_a_path_gets_the_arguments_to_use_instead(tmp_path: Path) -> None:
     (tmp_path / "api").mkdir()
     (tmp_path / "api" / "main.py").write_text(WSGI)
     for app in ("api/main.py:app", f"{tmp_path}/api/main:app", "api/main.py"):
@@ -274,47 +277,51 @@ def test_a_path_gets_the_words_to_type(tmp_path: Path) -> None:
             check(tmp_path, app)
 
 
-def test_a_file_of_a_package_is_imported_from_above_it(tmp_path: Path) -> None:
+def test_a_file_in_a_package_is_imported_from_the_parent_directory(tmp_path: Path) -> None:
     (tmp_path / "api").mkdir()
     (tmp_path / "api" / "__init__.py").touch()
     (tmp_path / "api" / "names.py").write_text("NAME = 1\n")
     (tmp_path / "api" / "main.py").write_text("from .names import NAME\n" + WSGI)
+
     with pytest.raises(UsageError, match=r"write it as api\.main:app"):
         check(tmp_path, "api/main.py:app")
 
 
-def test_what_is_wrong_with_the_file_of_a_path_is_reported(tmp_path: Path) -> None:
+def test_an_import_error_of_a_path_is_reported(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("raise ValueError('no key')\n")
     with pytest.raises(AppImportError, match="ValueError: no key"):
         check(tmp_path, "shop.py:app")
 
 
-def test_a_module_below_src_is_suggested(tmp_path: Path) -> None:
+def test_a_module_in_src_is_suggested(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "web.py").write_text(WSGI)
     with pytest.raises(UsageError, match=r"did you mean `--pythonpath src web:app`"):
         check(tmp_path, "web:app")
 
 
-def test_django_is_found_by_its_manage_py(tmp_path: Path) -> None:
+def test_django_is_detected_by_manage_py(tmp_path: Path) -> None:
     (tmp_path / "manage.py").touch()
     (tmp_path / "site_config").mkdir()
     (tmp_path / "site_config" / "wsgi.py").write_text("def application(environ, respond): ...\n")
+
     with pytest.raises(UsageError, match=r"did you mean site_config\.wsgi:application"):
         check(tmp_path, "mysite:application")
 
 
-def test_a_project_in_a_subfolder_is_tried_with_its_own_environment(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "venv", "--without-pip", "backend/.venv"]
-    subprocess.run(words, cwd=tmp_path, check=True)
+def test_a_project_in_a_subdirectory_is_tried_with_its_environment(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "venv", "--without-pip", "backend/.venv"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
     (packages,) = tmp_path.glob("backend/.venv/lib/python*/site-packages")
     (packages / "dependency.py").touch()
     (tmp_path / "backend" / "main.py").write_text("import dependency\n" + WSGI)
+
     with pytest.raises(UsageError, match=r"did you mean `--chdir backend main:app`"):
         check(tmp_path, "main:app")
 
 
-def test_a_dependency_in_a_source_folder_is_found_there(tmp_path: Path) -> None:
+def test_a_dependency_in_src_is_suggested(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "core.py").touch()
     with pytest.raises(AppImportError, match=r"'core'.*did you mean `--pythonpath src shop:app`"):
@@ -331,38 +338,42 @@ def test_a_dependency_in_a_source_folder_is_found_there(tmp_path: Path) -> None:
         ("poetry.lock", "poetry install"),
     ],
 )
-def test_an_app_without_an_environment_is_told_how_to_make_one(
+def test_a_missing_environment_gets_a_command_that_creates_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, command: str
 ) -> None:
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
     monkeypatch.setenv("PATH", "")
     (tmp_path / file).touch()
-    with pytest.raises(AppImportError) as caught:
+
+    with pytest.raises(AppImportError) as error:
         check(tmp_path, "shop:app", "import not_there.deep\n")
-    fix = caught.value.fix or ""
+
+    fix = error.value.fix or ""
     assert fix.startswith("create an environment for the app: `") and fix.endswith(f"{command}`")
 
 
-def test_a_file_beside_the_sources_names_the_folder_to_start_from(tmp_path: Path) -> None:
+def test_a_missing_file_gets_the_directory_to_start_from(tmp_path: Path) -> None:
     project = tmp_path / "packages" / "web"
     (project / "src").mkdir(parents=True)
     (project / "greeting.txt").touch()
     (project / "src" / "web.py").write_text("open('greeting.txt').close()\n" + WSGI)
     (tmp_path / "src").symlink_to(project / "src")
-    around = ImportContext(find_app_interpreter(tmp_path), os.environ)
+
+    context = ImportContext(find_app_interpreter(tmp_path), os.environ)
     with pytest.raises(AppImportError, match=r"did you mean `--chdir packages/web --pythonpath"):
-        check_app("web:app", tmp_path, replace(around, pythonpath=(project / "src",)))
+        check_app("web:app", tmp_path, replace(context, pythonpath=(project / "src",)))
 
 
-def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+def test_an_unset_environment_variable_is_named(tmp_path: Path) -> None:
     text = "import os\nkey = os.environ['SHOP_KEY']\n"
     with pytest.raises(AppImportError, match=r"shop\.py:2; add --env SHOP_KEY=VALUE"):
         check(tmp_path, "shop:app", text)
+
     with pytest.raises(AppImportError, match="to see the traceback"):
         check(tmp_path, "shop:app", "{}['SHOP_KEY']\n")
 
 
-def test_a_standard_library_name_does_not_break_the_check(tmp_path: Path) -> None:
+def test_modules_named_like_the_standard_library_do_not_break_the_check(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise ValueError('not json')\n" + WSGI)
     (tmp_path / "inspect.py").write_text("")
     check(
@@ -370,6 +381,7 @@ def test_a_standard_library_name_does_not_break_the_check(tmp_path: Path) -> Non
         "shop:app",
         "import json, inspect\njson.dumps([inspect.signature.__name__])\n" + WSGI,
     )
+
     with pytest.raises(UsageError, match=r"name of a standard-library module.*rename it"):
         check(tmp_path, "json:app")
 
@@ -378,57 +390,60 @@ def test_a_fork_at_import_reports_once(tmp_path: Path) -> None:
     check(tmp_path, "shop:app", "import os\nos.fork()\n" + WSGI)
 
 
-def test_a_changed_folder_does_not_lose_the_result(tmp_path: Path) -> None:
+def test_a_changed_working_directory_does_not_lose_the_result(tmp_path: Path) -> None:
     check(tmp_path, "shop:app", "import os\nos.chdir('/')\n" + WSGI)
 
 
-def test_endless_output_is_bounded_and_its_end_is_kept(tmp_path: Path) -> None:
+def test_long_output_is_truncated_to_its_end(tmp_path: Path) -> None:
     text = "import os\nfor _ in range(20_000): print('x' * 1_000)\nprint('last', flush=True)\n"
-    with pytest.raises(AppImportError) as caught:
+    with pytest.raises(AppImportError) as error:
         check(tmp_path, "shop:app", text + "os._exit(3)\n")
-    assert len(caught.value.log_tail) <= app_import.LOG_TAIL_BYTES
-    assert caught.value.log_tail.endswith("last\n")
+
+    assert len(error.value.log_tail) <= app_import.LOG_TAIL_BYTES
+    assert error.value.log_tail.endswith("last\n")
 
 
-def test_a_child_that_lives_on_does_not_hold_the_check(tmp_path: Path) -> None:
+def test_a_surviving_child_does_not_block_the_check(tmp_path: Path) -> None:
     text = "import os, subprocess\nsubprocess.Popen(['sleep', '6'])\nos._exit(3)\n"
     started = time.monotonic()
+
     with pytest.raises(AppImportError, match="with code 3"):
         check(tmp_path, "shop:app", text)
+
     assert time.monotonic() - started < 5
 
 
-def test_sys_exit_has_its_own_fix(tmp_path: Path) -> None:
+def test_sys_exit_gets_a_specific_fix(tmp_path: Path) -> None:
     with pytest.raises(AppImportError, match=r"SystemExit: 4.*below `if __name__"):
         check(tmp_path, "shop:app", "raise SystemExit(4)\n")
 
 
-def test_a_generated_module_names_what_servers_cannot(tmp_path: Path) -> None:
+def test_a_shim_module_provides_a_factory_call(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(FACTORY)
     assert not needs_shim("shop:app", tmp_path)
     assert shim_folder("shop:app", tmp_path, tmp_path) is None
     assert parse_app("shop:create_app( 'a' , b = 1 )").text == "shop:create_app('a', b=1)"
 
-    folder = shim_folder("shop:create_app('hi')", tmp_path, tmp_path)
+    directory = shim_folder("shop:create_app('hi')", tmp_path, tmp_path)
     module, _, attribute = SHIM_APP.partition(":")
     code = f"import {module}; print(callable({module}.{attribute}))"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(folder)},
+        env={"PYTHONPATH": str(directory)},
         cwd="/",
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout == "True\n"
+    assert process.stdout == "True\n"
 
 
-def test_a_module_named_like_the_standard_library_needs_one(tmp_path: Path) -> None:
+def test_a_module_named_like_the_standard_library_needs_a_shim(tmp_path: Path) -> None:
     (tmp_path / "json.py").touch()
     assert needs_shim("shop:app", tmp_path)
 
 
-def test_django_settings_that_work_are_suggested(tmp_path: Path) -> None:
+def test_working_django_settings_are_suggested(tmp_path: Path) -> None:
     (tmp_path / "manage.py").write_text('setdefault("DJANGO_SETTINGS_MODULE", "site.broken")\n')
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "settings.py").touch()
@@ -439,18 +454,20 @@ def test_django_settings_that_work_are_suggested(tmp_path: Path) -> None:
         "    raise ImproperlyConfigured('define the variable DJANGO_SETTINGS_MODULE')\n"
     )
     (tmp_path / "web.py").write_text(text + WSGI)
+
     with pytest.raises(AppImportError, match=r"add --env DJANGO_SETTINGS_MODULE=shop\.settings"):
         check(tmp_path, "web:app")
 
 
-def test_further_folders_come_after_the_app_s_own(tmp_path: Path) -> None:
-    for folder, name in ((tmp_path, "shop"), (tmp_path / "src", "core")):
-        folder.mkdir(exist_ok=True)
-        (folder / f"{name}.py").write_text(WSGI)
+def test_pythonpath_comes_after_the_app_directory(tmp_path: Path) -> None:
+    for directory, name in ((tmp_path, "shop"), (tmp_path / "src", "core")):
+        directory.mkdir(exist_ok=True)
+        (directory / f"{name}.py").write_text(WSGI)
     (tmp_path / "src" / "shop.py").write_text("raise ValueError\n")
     (tmp_path / "web.py").write_text("from shop import app\nimport core\n")
-    around = ImportContext(find_app_interpreter(tmp_path), os.environ)
+
+    context = ImportContext(find_app_interpreter(tmp_path), os.environ)
     with pytest.raises(AppImportError, match="No module named 'core'"):
-        check_app("web:app", tmp_path, around)
-    check_app("web:app", tmp_path, replace(around, pythonpath=(tmp_path / "src",)))
+        check_app("web:app", tmp_path, context)
+    check_app("web:app", tmp_path, replace(context, pythonpath=(tmp_path / "src",)))
     assert needs_shim("web:app", tmp_path, (tmp_path / "src",))

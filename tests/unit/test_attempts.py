@@ -1,4 +1,4 @@
-"""Which trials are made again and which of them stands: by what the host did, not by the result."""
+"""Repeated trials: the least disturbed attempt counts, whatever its result."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .invented_cells import DURATION_S, cell, invalid
 
 
 def attempt(number: int, disturbed_s: float | None = 0.0, p99_ns: float = 10e6) -> CellResult:
-    one = cell("a", 1, p99_ns, attempt=number, disturbed_s=disturbed_s)
-    return one if number == 1 else replace(one, id=f"{one.id}.{number}")
+    trial = cell("a", 1, p99_ns, attempt=number, disturbed_s=disturbed_s)
+    return trial if number == 1 else replace(trial, id=f"{trial.id}.{number}")
 
 
 def test_one_second_in_a_hundred_may_be_disturbed() -> None:
@@ -30,11 +30,11 @@ def test_one_second_in_a_hundred_may_be_disturbed() -> None:
 
 def test_a_stall_disturbs_if_the_host_is_to_blame() -> None:
     for blame in ("host", "client"):
-        found = verdict("warn", blame, reason("client-stalls"))
-        assert is_disturbed(replace(attempt(1), verdict=found)) == (blame == "host")
+        stalled = verdict("warn", blame, reason("client-stalls"))
+        assert is_disturbed(replace(attempt(1), verdict=stalled)) == (blame == "host")
 
 
-def test_the_least_disturbed_attempt_stands_however_slow_it_was() -> None:
+def test_the_least_disturbed_attempt_counts_however_slow() -> None:
     fast, slow, last = attempt(1, 3.0, 1e6), attempt(2, 1.0, 99e6), attempt(3, 5.0, 1e6)
     assert counted_attempt([fast, slow, last]) is slow
     assert counted_attempts([fast, slow, last, cell("b")]) == [slow, cell("b")]
@@ -42,29 +42,30 @@ def test_the_least_disturbed_attempt_stands_however_slow_it_was() -> None:
     assert figure_of(run, "p99") == 99e6
 
 
-def test_a_disturbance_that_is_not_known_is_not_the_least() -> None:
+def test_an_unknown_disturbance_is_worse_than_a_small_one() -> None:
     known, unknown, disturbed = attempt(1, DURATION_S / 200), attempt(2, None), attempt(3, 9.0)
     assert counted_attempt([known, unknown]) is known
     assert counted_attempt([unknown, disturbed]) is unknown
 
 
-def test_a_discarded_attempt_stands_only_where_all_are() -> None:
-    spoiled, disturbed = invalid(attempt(1)), attempt(2, 9.0)
-    assert counted_attempt([spoiled, disturbed]) is disturbed
+def test_a_discarded_attempt_counts_only_if_all_are_discarded() -> None:
+    discarded, disturbed = invalid(attempt(1)), attempt(2, 9.0)
+    assert counted_attempt([discarded, disturbed]) is disturbed
     assert counted_attempt([disturbed, invalid(attempt(3))]) is disturbed
-    both = [spoiled, invalid(attempt(2))]
+
+    both = [discarded, invalid(attempt(2))]
     assert counted_attempt(both) is both[-1]
     assert counted_runs(both) == {ServerLevel("a", 1000.0, None): {}}
 
 
-def test_a_server_that_failed_when_it_was_measured_again_has_failed() -> None:
+def test_a_failure_in_a_repeated_trial_counts() -> None:
     failure = CellFailure(step="load", message="fell over", log_tail="")
     failed = replace(attempt(2, None), verdict=verdict("invalid", "server"), failure=failure)
     assert counted_attempt([attempt(1, 2.0), failed]) is failed
 
 
-def test_what_counts_as_a_repeat() -> None:
+def test_repeated_trials_are_counted() -> None:
     trials = [invalid(attempt(1)), attempt(2, 9.0), attempt(3), cell("b")]
-    assert repeated(trials, runs=6) == 1, "an invalid trial is always made again"
+    assert repeated(trials, runs=6) == 1, "invalid trials are always repeated"
     assert repeated(trials, runs=1) == 2
     assert repeated([invalid(attempt(1)), invalid(attempt(2))], runs=6) == 0

@@ -1,8 +1,7 @@
-"""`wsgiload audit`: files it reads and refuses, what it prints, and findings that need files which
-no installed tool writes.
+"""`wsgiload audit`: input files, output, and findings for tools that the tests do not run.
 
-The files of oha, k6, Locust, FunkLoad and wrk2 here are in the documented format of those tools, with
-figures of our own; they are not output of a run. Real output is in tests/integration/test_audit.py.
+The files of oha, k6, Locust, FunkLoad and wrk2 follow the documented formats of those tools, with
+made-up figures. Real output is in tests/integration/test_audit.py.
 """
 
 from __future__ import annotations
@@ -133,21 +132,22 @@ def audited(tmp_path: Path, content: str, **stated: Any) -> AuditReport:
 
 
 def findings(report: AuditReport) -> list[list[str]]:
-    return [[one.alarm for one in run.alarms] for run in report.files]
+    return [[alarm.alarm for alarm in run.alarms] for run in report.files]
 
 
-# --- what is printed
+# --- output
 
 
-def test_a_finding_is_a_sentence_its_arithmetic_and_a_fix(
+def test_a_finding_has_a_message_its_arithmetic_and_a_fix(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "wrk.txt"
     path.write_text(WRK)
+
     assert run(["audit", str(path)]) == 98
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    assert printed.out == (
+    output = capsys.readouterr()
+    assert output.err == ""
+    assert output.out == (
         f"{path} (wrk): 100 connections, 10.0 s, 1,020 responses, 102/s, p50 97.2 ms, p99 104 ms\n"
         "  littles-law: only 9.95 of 100 connections had a request in flight on average: the others were "
         "starved by the server or idle in the client, and the response times do not include their waiting\n"
@@ -159,49 +159,57 @@ def test_a_finding_is_a_sentence_its_arithmetic_and_a_fix(
     )
 
 
-def test_without_findings_the_code_is_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_findings_the_exit_code_is_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "wrk.txt"
     path.write_text(HEALTHY)
     assert run(["audit", str(path)]) == 0
     assert capsys.readouterr().out.endswith("\n\nno findings in 1 result\n")
 
 
-def test_the_json_is_the_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_report_matches_the_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "wrk.txt"
     path.write_text(WRK)
+
     assert run(["audit", "--json=-", str(path)]) == 98
     document = json.loads(capsys.readouterr().out)
     assert list(Draft202012Validator(load_schema("audit-2")).iter_errors(document)) == []
+
     (entry,) = document["files"]
     assert (entry["file"], entry["tool"]) == (str(path), "wrk")
     assert entry["figures"]["mean_ns"] == 97_500_000
+
     (alarm,) = entry["alarms"]
     assert set(alarm) == {"alarm", "code", "message", "arithmetic", "fix", "value", "limit"}
     assert (alarm["alarm"], alarm["code"], alarm["limit"]) == ("littles-law", "V2", 0.9)
     assert alarm["value"] == pytest.approx(0.09945)
 
 
-# --- which files are read
+# --- input files
 
 
-def test_a_folder_is_searched_and_other_files_are_named(
+def test_a_directory_is_searched_and_other_files_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    inner = tmp_path / "round 1"
-    inner.mkdir()
-    (inner / "wrk.txt").write_text(HEALTHY)
+    subdirectory = tmp_path / "round 1"
+    subdirectory.mkdir()
+    (subdirectory / "wrk.txt").write_text(HEALTHY)
     (tmp_path / "README.md").write_text("# Results\n")
     (tmp_path / ".hidden").write_text(WRK)
-    (tmp_path / "link").symlink_to(inner / "wrk.txt")
+    (tmp_path / "link").symlink_to(subdirectory / "wrk.txt")
+
     assert run(["audit", str(tmp_path)]) == 0
-    printed = capsys.readouterr()
-    assert f"{inner / 'wrk.txt'} (wrk)" in printed.out
-    assert printed.err == (
+    output = capsys.readouterr()
+    assert f"{subdirectory / 'wrk.txt'} (wrk)" in output.out
+    assert output.err == (
         f"wsgiload: skipped, not the output of a known load generator: {tmp_path / 'README.md'}\n"
     )
 
 
-def test_a_folder_without_results_is_an_error(
+def test_a_directory_without_results_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["audit", str(tmp_path)]) == 2
@@ -209,7 +217,7 @@ def test_a_folder_without_results_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"hello", "not the output of a known load generator; audit reads wrk, wrk2, ab, "),
         (b"\x00\xff\xfe", "not the output of a known load generator"),
@@ -224,22 +232,23 @@ def test_a_folder_without_results_is_an_error(
     ],
     ids=range(10),
 )  # fmt: skip
-def test_a_file_that_is_no_result_is_refused_by_name(
-    content: bytes, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_file_that_is_not_a_result_is_rejected_by_name(
+    content: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, good = tmp_path / "odd.txt", tmp_path / "wrk.txt"
+    path, valid = tmp_path / "odd.txt", tmp_path / "wrk.txt"
     path.write_bytes(content)
-    good.write_text(HEALTHY)
-    assert run(["audit", str(path), str(good)]) == 2
-    printed = capsys.readouterr()
-    assert printed.err.startswith(f"wsgiload: {path}: ")
-    assert says in printed.err
-    assert len(printed.err.splitlines()) == 1
-    assert f"{good} (wrk)" in printed.out, "the others are audited all the same"
+    valid.write_text(HEALTHY)
+
+    assert run(["audit", str(path), str(valid)]) == 2
+    output = capsys.readouterr()
+    assert output.err.startswith(f"wsgiload: {path}: ")
+    assert message in output.err
+    assert len(output.err.splitlines()) == 1
+    assert f"{valid} (wrk)" in output.out, "the other files are still audited"
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (WRK[: WRK.index("  1020 requests")], "cut off at line 10 ('99% 104.00ms'): the line with 'requests in' is missing"),
         (WRK[: WRK.index("Transfer")], "cut off at line 12 ('Requests/sec: 102.00'): the line with 'Transfer/sec' is missing"),
@@ -250,42 +259,47 @@ def test_a_file_that_is_no_result_is_refused_by_name(
     ],
     ids=range(6),
 )  # fmt: skip
-def test_a_file_that_was_cut_off_says_where_it_ends(
-    content: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_truncated_file_is_reported_with_its_last_line(
+    content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "cut.txt"
     path.write_text(content)
+
     assert run(["audit", str(path)]) == 2
     error = capsys.readouterr().err
     assert f"wsgiload: {path}: cut off at line " in error
-    assert says in error
+    assert message in error
     assert len(error.splitlines()) == 1
 
 
-def test_text_that_could_steer_a_terminal_is_escaped(
+def test_terminal_control_sequences_are_escaped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "locust\x1b[2J_stats.csv"
     path.write_text(LOCUST.replace("/slow", "/\x1b[31m\u202eevil"))
+
     run(["audit", str(path)])
-    printed = capsys.readouterr().out
-    assert "\x1b" not in printed
-    assert "\u202e" not in printed
-    assert "\\x1b[31m" in printed
+    output = capsys.readouterr().out
+
+    assert "\x1b" not in output
+    assert "\u202e" not in output
+    assert "\\x1b[31m" in output
 
 
-def test_passwords_and_tokens_of_urls_are_hidden(
+def test_passwords_and_tokens_in_urls_are_redacted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "locust_stats.csv"
     path.write_text(LOCUST.replace("/slow", "http://shop:hunter22@h/?token=abcdefgh12&page=2"))
+
     run(["audit", str(path), "--json", str(tmp_path / "audit.json")])
+
     for text in (capsys.readouterr().out, (tmp_path / "audit.json").read_text()):
         assert "hunter22" not in text and "abcdefgh12" not in text
         assert "http://shop:(redacted-" in text and "&page=2" in text
 
 
-def test_several_runs_in_one_file_are_told_apart(tmp_path: Path) -> None:
+def test_several_runs_in_one_file_are_separated(tmp_path: Path) -> None:
     report = audited(tmp_path, HEALTHY + "some words\n" + WRK)
     assert [run.part for run in report.files] == ["run 1", "run 2"]
     assert findings(report) == [[], ["littles-law"]]
@@ -294,16 +308,18 @@ def test_several_runs_in_one_file_are_told_apart(tmp_path: Path) -> None:
 def test_an_empty_file_is_a_missing_run(tmp_path: Path) -> None:
     (entry,) = audited(tmp_path, "").files
     assert entry.tool is None
-    assert [one.message for one in entry.alarms] == [
+    assert [alarm.message for alarm in entry.alarms] == [
         "this run has no result (the file is empty): scored as 0, it lowers means and ranks the "
         "server last"
     ]
 
 
-def test_a_missing_run_lowers_the_mean_of_its_level(tmp_path: Path) -> None:
+def test_a_missing_run_would_lower_the_mean_of_its_level(tmp_path: Path) -> None:
     (tmp_path / "wrk-100-1.txt").write_text(HEALTHY)
-    dead = HEALTHY.replace("  10200 requests", "  0 requests").replace("1020.00", "0.00")
-    (tmp_path / "wrk-100-2.txt").write_text(dead)
+
+    failed = HEALTHY.replace("  10200 requests", "  0 requests").replace("1020.00", "0.00")
+    (tmp_path / "wrk-100-2.txt").write_text(failed)
+
     report = audit(read_files([tmp_path], Stated()))
     assert findings(report) == [[], ["missing-run"]]
     assert report.files[1].alarms[0].arithmetic == (
@@ -311,10 +327,10 @@ def test_a_missing_run_lowers_the_mean_of_its_level(tmp_path: Path) -> None:
     )
 
 
-# --- tools that are not run by the tests
+# --- tools that the tests do not run
 
 
-def test_wrk2_is_open_and_counts_what_it_calibrated_with(tmp_path: Path) -> None:
+def test_wrk2_is_an_open_loop_with_recorded_requests_after_calibration(tmp_path: Path) -> None:
     report = audited(tmp_path, WRK2, rate_per_s=2000.0)
     (entry,) = report.files
     assert (entry.tool, entry.figures.load, entry.figures.timed_requests) == (
@@ -327,7 +343,7 @@ def test_wrk2_is_open_and_counts_what_it_calibrated_with(tmp_path: Path) -> None
 
 
 def test_oha(tmp_path: Path) -> None:
-    """What its end cut off is no failure."""
+    """Requests aborted at the end of the load are not failures."""
     report = audited(tmp_path, json.dumps(OHA), connections=10)
     assert findings(report) == [[]]
     assert report.files[0].figures.quantiles_ns["0.999"] == 30_000_000
@@ -335,9 +351,10 @@ def test_oha(tmp_path: Path) -> None:
 
     errors = {"statusCodeDistribution": {"200": 4400, "503": 500}}
     assert findings(audited(tmp_path, json.dumps(OHA | errors))) == [["errors-as-responses"]]
+
     refused = {"error trying to connect: Connection refused (os error 111)": 50}
-    nothing = {"statusCodeDistribution": {}, "errorDistribution": refused}
-    report = audited(tmp_path, json.dumps(OHA | nothing))
+    no_responses = {"statusCodeDistribution": {}, "errorDistribution": refused}
+    report = audited(tmp_path, json.dumps(OHA | no_responses))
     assert report.files[0].figures.errors == {"connect": 50}
     assert findings(report) == [["failed-connections"]]
 
@@ -346,7 +363,7 @@ def k6(**metrics: Any) -> dict[str, Any]:
     return K6_EXPORT | {"metrics": K6_EXPORT["metrics"] | metrics}
 
 
-def as_handle_summary(document: dict[str, Any]) -> dict[str, Any]:
+def to_handle_summary(document: dict[str, Any]) -> dict[str, Any]:
     metrics = {
         name: {"type": "trend", "contains": "time", "values": values}
         for name, values in document["metrics"].items()
@@ -354,11 +371,13 @@ def as_handle_summary(document: dict[str, Any]) -> dict[str, Any]:
     return {"metrics": metrics, "state": {"testRunDurationMs": 10_000.0}}
 
 
-@pytest.mark.parametrize("form", [dict, as_handle_summary])
+@pytest.mark.parametrize("form", [dict, to_handle_summary])
 def test_k6(form: Any, tmp_path: Path) -> None:
     assert findings(audited(tmp_path, json.dumps(form(k6())))) == [[]]
+
     failed = k6(http_req_failed={"passes": 500, "fails": 4500, "value": 0.1})
     assert findings(audited(tmp_path, json.dumps(form(failed)))) == [["errors-as-responses"]]
+
     dropped = k6(dropped_iterations={"count": 1000, "rate": 100.0})
     report = audited(tmp_path, json.dumps(form(dropped)))
     assert findings(report) == [["rate-not-reached"]]
@@ -369,25 +388,26 @@ def test_locust(tmp_path: Path) -> None:
     report = audited(tmp_path, LOCUST)
     assert [run.part for run in report.files] == ["GET /", "GET /slow", "all requests"]
     assert findings(report) == [[], [], []]
+
     failing = LOCUST.replace("8000,0,20,67.4", "8000,400,20,67.4")
     assert findings(audited(tmp_path, failing))[2] == ["errors-as-responses"]
 
 
-def test_percentiles_of_a_total_that_are_means(tmp_path: Path) -> None:
+def test_averaged_percentiles_of_a_total_are_detected(tmp_path: Path) -> None:
     report = audited(tmp_path, LOCUST_AVERAGED)
     assert findings(report) == [[], [], ["averaged-percentiles"]]
     assert "(90.0 ms + 400 ms) / 2 = 245 ms" in report.files[2].alarms[0].arithmetic
 
 
-def test_users_of_locust_are_in_its_history(tmp_path: Path) -> None:
+def test_the_users_of_locust_are_read_from_its_history(tmp_path: Path) -> None:
     report = audited(tmp_path, HISTORY)
     assert report.files[0].figures.connections == 10
     assert findings(report) == [[]]
-    # 9.2/s of 2 s each are more than 10 users can wait for.
+    # 9.2/s with 2 s each would need more than 10 users.
     assert findings(audited(tmp_path, HISTORY.replace(",20.0,", ",2000.0,"))) == [["littles-law"]]
 
 
-def test_funkload_has_one_result_for_each_cycle(tmp_path: Path) -> None:
+def test_funkload_has_one_result_per_cycle(tmp_path: Path) -> None:
     report = audited(tmp_path, FUNKLOAD)
     assert [run.part for run in report.files] == ["50 users", "100 users"]
     assert findings(report) == [[], ["errors-as-responses"]]
@@ -397,19 +417,19 @@ def test_funkload_has_one_result_for_each_cycle(tmp_path: Path) -> None:
 # --- single findings
 
 
-def test_every_finding_is_silent_about_a_run_without_figures(tmp_path: Path) -> None:
-    (entry,) = read_files([_written(tmp_path, "")], Stated()).runs
+def test_a_run_without_figures_has_no_findings(tmp_path: Path) -> None:
+    (entry,) = read_files([_write_output(tmp_path, "")], Stated()).runs
     assert [finding(entry) for finding in FINDINGS] == [None] * len(FINDINGS)
 
 
-def _written(tmp_path: Path, content: str) -> Path:
+def _write_output(tmp_path: Path, content: str) -> Path:
     path = tmp_path / "output.txt"
     path.write_text(content)
     return path
 
 
-def test_one_slow_response_of_many_connections_is_no_stall_of_all(tmp_path: Path) -> None:
-    """A retransmitted SYN: 1 s of one of 50 connections, which the mean shows."""
+def test_one_slow_response_among_many_connections_is_not_a_stall(tmp_path: Path) -> None:
+    """A retransmitted SYN delays one of 50 connections by 1 s, which the mean includes."""
     hey = """
 Summary:
   Total:\t5.0000 secs
@@ -432,16 +452,17 @@ Latency distribution:
 Status code distribution:
   [200]\t24750 responses
 """
+
     assert findings(audited(tmp_path, hey, connections=50)) == [[]]
-    # Alone, the same connection would have been stopped for a fifth of the time.
-    alone = hey.replace("24750 responses", "396 responses").replace(
+    # A single connection would have stalled for a fifth of the time.
+    single = hey.replace("24750 responses", "396 responses").replace(
         "0.0101 secs\n  Req", "0.0126 secs\n  Req"
     )
-    assert "closed-loop-stalls" in findings(audited(tmp_path, alone, connections=1))[0]
+    assert "closed-loop-stalls" in findings(audited(tmp_path, single, connections=1))[0]
 
 
 def series_of(tmp_path: Path, in_flight: dict[int, float]) -> list[list[str]]:
-    """Findings about levels of one series with so many requests in flight."""
+    """The findings in a series of levels with these mean numbers of requests in flight."""
     for connections, value in in_flight.items():
         rate = 100 + 2 * connections
         content = WRK.replace("100 connections", f"{connections} connections")
@@ -453,11 +474,11 @@ def series_of(tmp_path: Path, in_flight: dict[int, float]) -> list[list[str]]:
     return findings(audit(read_files([tmp_path], Stated())))
 
 
-def test_levels_at_which_the_same_few_connections_are_served(tmp_path: Path) -> None:
-    found = series_of(tmp_path, {100: 9.9, 200: 9.7, 400: 9.5})
-    assert found[:2] == [["littles-law"], ["littles-law"]]
-    assert found[2] == ["littles-law", "capped-concurrency"]
+def test_levels_that_serve_the_same_few_connections_are_capped(tmp_path: Path) -> None:
+    results = series_of(tmp_path, {100: 9.9, 200: 9.7, 400: 9.5})
+    assert results[:2] == [["littles-law"], ["littles-law"]]
+    assert results[2] == ["littles-law", "capped-concurrency"]
 
 
-def test_levels_at_which_all_connections_are_served(tmp_path: Path) -> None:
+def test_levels_that_serve_all_connections_have_no_findings(tmp_path: Path) -> None:
     assert series_of(tmp_path, {10: 10.0, 20: 19.0, 40: 38.0}) == [[], [], []]

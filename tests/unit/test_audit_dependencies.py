@@ -1,5 +1,4 @@
-"""The tool that audits dependencies: a database that cannot be reached is neither a pass nor a
-failure."""
+"""Dependency audit: an unreachable database is reported as not checked."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools" / "audit-dependencies"
 SAFE = {"name": "click", "version": "8.2.1", "vulns": []}
-UNKNOWN = {"name": "ours", "skip_reason": "Dependency not found on PyPI"}
+UNKNOWN = {"name": "internal", "skip_reason": "Dependency not found on PyPI"}
 VULNERABLE = {
     "name": "jinja2",
     "version": "2.0",
@@ -34,27 +33,27 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    ("dependencies", "outcome", "says"),
+    ("dependencies", "outcome", "message"),
     [
         ([SAFE], "passed", ""),
-        ([SAFE, UNKNOWN], "passed", "1 of 2 packages are not in the database: ours"),
+        ([SAFE, UNKNOWN], "passed", "1 of 2 packages are not in the database: internal"),
         ([UNKNOWN], "not checked", "1 of 1 packages"),
         ([SAFE, UNKNOWN, VULNERABLE], "failed", "jinja2 2.0 has PYSEC-1; fixed in 3.1"),
     ],
 )
-def test_a_package_that_is_not_known_is_not_safe(
+def test_unknown_packages_do_not_pass_as_safe(
     tool: ModuleType,
     dependencies: list[dict[str, Any]],
     outcome: str,
-    says: str,
+    message: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert tool.judged(dependencies) == outcome
-    assert says in capsys.readouterr().out
+    assert message in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("failing", "code", "says"),
+    ("failing", "code", "message"),
     [
         ((), 0, "vulnerabilities of crates: passed"),
         (("fetch",), 0, "vulnerabilities of crates: not checked"),
@@ -63,22 +62,23 @@ def test_a_package_that_is_not_known_is_not_safe(
         (("pip-audit",), 0, "vulnerabilities of Python packages: not checked"),
     ],
 )
-def test_only_a_finding_is_a_failure(
+def test_only_vulnerabilities_and_license_violations_fail(
     tool: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     failing: tuple[str, ...],
     code: int,
-    says: str,
+    message: str,
 ) -> None:
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        fails = any(word in failing for word in words)
-        if "--output" in words and not fails:
-            Path(words[-1]).write_text('{"dependencies": [{"name": "a", "version": "1"}]}')
-        return subprocess.CompletedProcess(words, int(fails), "", "it says why")
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        fails = any(argument in failing for argument in arguments)
+        if "--output" in arguments and not fails:
+            Path(arguments[-1]).write_text('{"dependencies": [{"name": "a", "version": "1"}]}')
+        return subprocess.CompletedProcess(arguments, int(fails), "", "error details")
 
     monkeypatch.setattr(tool, "run", run)
+
     assert tool.main() == code
-    shown = capsys.readouterr().out
-    assert says in shown.splitlines()
-    assert ("it says why" in shown) is bool(failing)
+    output = capsys.readouterr().out
+    assert message in output.splitlines()
+    assert ("error details" in output) is bool(failing)

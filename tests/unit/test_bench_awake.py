@@ -1,4 +1,4 @@
-"""Idle cores are kept awake by a file that is held open."""
+"""Idle cores stay awake while a device file is open."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from bench.awake import cores_awake
 
 
-def test_no_latency_is_asked_for_as_long_as_the_block_lasts(tmp_path: Path) -> None:
+def test_zero_latency_is_requested_inside_the_block(tmp_path: Path) -> None:
     device = tmp_path / "cpu_dma_latency"
     device.touch()
 
     def is_open() -> bool:
-        # The listing has a descriptor of its own, which is closed by the time its link is read.
+        # The directory listing uses a file descriptor that is closed before its link is read.
         return any(
             link.is_symlink() and link.readlink() == device
             for link in Path("/proc/self/fd").iterdir()
@@ -26,7 +26,7 @@ def test_no_latency_is_asked_for_as_long_as_the_block_lasts(tmp_path: Path) -> N
     assert not is_open()
 
 
-def test_without_the_device_nothing_is_run(tmp_path: Path) -> None:
+def test_without_the_device_the_block_is_not_entered(tmp_path: Path) -> None:
     with (
         pytest.raises(OSError, match="no-such-device"),
         cores_awake(tmp_path / "no" / "no-such-device"),

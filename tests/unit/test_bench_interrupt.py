@@ -1,4 +1,4 @@
-"""A benchmark that is ended early keeps what it has measured."""
+"""An interrupted benchmark keeps the runs it has measured."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from bench.generators import DIALECTS, Generator
 
 
 @pytest.fixture
-def handlers() -> Iterator[None]:
+def restore_sigterm_handler() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
 
 
-@pytest.mark.usefixtures("handlers")
+@pytest.mark.usefixtures("restore_sigterm_handler")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_what_was_measured_before_a_signal_is_kept(
+def test_runs_before_a_signal_are_kept(
     number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def one_run(*_: object) -> Iterator[dict[str, Any]]:
-        yield {"section": "memory", "failure": "none of this was run"}
+        yield {"section": "memory", "failure": "not executed"}
         os.kill(os.getpid(), number)
         raise AssertionError("the signal was ignored")
 
@@ -40,7 +40,9 @@ def test_what_was_measured_before_a_signal_is_kept(
     monkeypatch.setattr(
         sys, "argv", ["bench", "closed", "--priority", "ordinary", "--output", str(tmp_path)]
     )
+
     command.main()
+
     (file,) = tmp_path.glob("*.json")
     results = json.loads(file.read_text())
     assert len(results["runs"]) == 1

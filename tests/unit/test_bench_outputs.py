@@ -1,5 +1,4 @@
-"""The benchmark reads every generator's own words: counts, times, quantiles; and says so where it
-cannot."""
+"""Parsers for the output of the benchmarked generators: counts, times and quantiles."""
 
 from __future__ import annotations
 
@@ -8,11 +7,11 @@ import pytest
 from bench import outputs
 from bench.load import OutputError
 
-from . import bench_outputs as printed
+from . import bench_outputs as captured
 
 
-def test_loadgen_counts_what_was_answered_and_leaves_out_what_the_end_cut_off() -> None:
-    output = outputs.parse_loadgen(printed.LOADGEN)
+def test_loadgen_counts_responses_and_omits_unfinished_requests() -> None:
+    output = outputs.parse_loadgen(captured.LOADGEN)
     assert (output.requests, output.failed, output.elapsed_s) == (996, 2, 1.0)
     assert output.quantiles_us == {"0.5": 2069.503, "0.99": 6828.031}
     assert output.remarks == {
@@ -36,26 +35,26 @@ def test_floor() -> None:
 
 
 def test_wrk() -> None:
-    output = outputs.parse_wrk(printed.WRK)
+    output = outputs.parse_wrk(captured.WRK)
     assert (output.requests, output.failed, output.elapsed_s) == (115_458, 0, 1.0)
     assert output.quantiles_us == pytest.approx({"0.5": 54.0, "0.99": 2030.0})
 
 
 def test_wrk_errors_and_bad_statuses_are_failures() -> None:
-    output = outputs.parse_wrk(printed.WRK_WITH_ERRORS)
+    output = outputs.parse_wrk(captured.WRK_WITH_ERRORS)
     assert (output.requests, output.failed) == (115_400, 63)
     assert output.elapsed_s == pytest.approx(60.6)
     assert output.quantiles_us == {}
 
 
-def test_wrk2_prints_a_spectrum_of_the_same_quantiles_once_more() -> None:
-    output = outputs.parse_wrk(printed.WRK2_SPECTRUM)
+def test_the_percentile_spectrum_of_wrk2_is_ignored() -> None:
+    output = outputs.parse_wrk(captured.WRK2_SPECTRUM)
     assert output.requests == 19_998
     assert output.quantiles_us == pytest.approx({"0.5": 1020.0, "0.99": 2110.0})
 
 
 def test_h2load() -> None:
-    output = outputs.parse_h2load(printed.H2LOAD)
+    output = outputs.parse_h2load(captured.H2LOAD)
     assert (output.requests, output.failed, output.elapsed_s, output.quantiles_us) == (
         105_490,
         3,
@@ -65,7 +64,7 @@ def test_h2load() -> None:
 
 
 def test_ab() -> None:
-    output = outputs.parse_ab(printed.AB)
+    output = outputs.parse_ab(captured.AB)
     assert (output.requests, output.failed, output.elapsed_s, output.quantiles_us) == (
         101_480,
         2,
@@ -74,32 +73,32 @@ def test_ab() -> None:
     )
 
 
-def test_oha_requests_that_its_own_end_cut_off_are_nobodys_failure() -> None:
-    output = outputs.parse_oha(printed.OHA)
+def test_requests_aborted_by_oha_at_the_deadline_are_not_failures() -> None:
+    output = outputs.parse_oha(captured.OHA)
     assert (output.requests, output.failed, output.elapsed_s) == (87_844, 3, 1.001366737)
     assert output.quantiles_us == pytest.approx({"0.5": 73.93, "0.99": 185.632})
 
 
 def test_hey() -> None:
-    output = outputs.parse_hey(printed.HEY)
+    output = outputs.parse_hey(captured.HEY)
     assert (output.requests, output.failed, output.elapsed_s) == (43_561, 7, 1.0044)
     assert output.quantiles_us == pytest.approx({"0.5": 100.0, "0.99": 600.0})
 
 
 def test_fortio() -> None:
-    output = outputs.parse_fortio(printed.FORTIO)
+    output = outputs.parse_fortio(captured.FORTIO)
     assert (output.requests, output.failed, output.elapsed_s) == (495, 1, 1.006883788)
     assert output.quantiles_us == pytest.approx({"0.5": 85.967742, "0.99": 301.0})
 
 
 def test_vegeta() -> None:
-    output = outputs.parse_vegeta(printed.VEGETA)
+    output = outputs.parse_vegeta(captured.VEGETA)
     assert (output.requests, output.failed, output.elapsed_s) == (98, 2, pytest.approx(0.992992146))
     assert output.quantiles_us == pytest.approx({"0.5": 2460.715, "0.99": 5289.690})
 
 
 def test_zrk() -> None:
-    output = outputs.parse_zrk(printed.ZRK)
+    output = outputs.parse_zrk(captured.ZRK)
     assert (output.requests, output.failed, output.elapsed_s) == (19_990, 8, 20.002)
     assert (output.quantiles_us, output.remarks) == (
         {"0.5": 251, "0.99": 1913},
@@ -107,8 +106,8 @@ def test_zrk() -> None:
     )
 
 
-def test_strace_with_and_without_errors_in_the_row() -> None:
-    assert outputs.parse_strace(printed.STRACE) == {
+def test_strace_rows_with_and_without_errors() -> None:
+    assert outputs.parse_strace(captured.STRACE) == {
         "clock_nanosleep": 1,
         "write": 10_730,
         "epoll_ctl": 21_474,
@@ -120,13 +119,13 @@ def test_strace_with_and_without_errors_in_the_row() -> None:
     "name", ["loadgen", "floor", "wrk", "h2load", "ab", "oha", "hey", "fortio", "vegeta", "zrk"]
 )
 @pytest.mark.parametrize("text", ["", "unable to connect to 127.0.0.1:1 Connection refused\n"])
-def test_words_without_a_count_are_quoted_and_not_counted_as_zero(name: str, text: str) -> None:
+def test_output_without_a_count_is_an_error_with_the_output(name: str, text: str) -> None:
     with pytest.raises(
         OutputError, match=f"{name} did not print .*{'Connection refused' if text else 'no output'}"
     ):
         getattr(outputs, f"parse_{name}")(text)
 
 
-def test_strace_that_was_refused() -> None:
+def test_a_refused_ptrace_is_an_error() -> None:
     with pytest.raises(OutputError, match="no table"):
         outputs.parse_strace("strace: ptrace(PTRACE_TRACEME, ...): Operation not permitted\n")

@@ -1,4 +1,4 @@
-"""Results of the benchmark have names that people can read, and are never written over others."""
+"""Names of stored benchmark results."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ def results(**more: Any) -> dict[str, Any]:
         (["sampler"], {"host": {"cpu_model": None}}, "2026-11-22-unknown-sampler"),
     ],
 )
-def test_names_say_date_processor_and_sections(
+def test_names_contain_date_processor_and_sections(
     sections: list[str], more: dict[str, Any], name: str
 ) -> None:
     assert readable_name(results(**more), sections) == name
 
 
-def test_results_are_never_written_over_others(tmp_path: Path) -> None:
+def test_results_never_overwrite_other_results(tmp_path: Path) -> None:
     names = []
     for number in range(4):
         path = new_path(tmp_path, readable_name(results(), ["closed"]))
         write(path, {"commit_time": None, "runs": [{"round": number}]}, f"page {number}\n")
         names.append(path.name.removeprefix("2026-11-22-some-closed-loop"))
+
     assert names == [".json", "-2.json", "-3.json", "-4.json"]
     assert [path.read_text() for path in sorted(tmp_path.glob("*.md"))] == [
         "page 1\n",

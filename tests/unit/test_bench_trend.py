@@ -1,4 +1,4 @@
-"""The index and the chart of the stored benchmarks are current, and their figures are those of the runs."""
+"""The generated index and chart of stored benchmarks are up to date and correct."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def test_stored_pages_are_current(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
-def test_every_result_has_the_name_that_the_benchmark_gives(path: Path) -> None:
+def test_stored_results_have_generated_names(path: Path) -> None:
     results = stored(path)
     name = readable_name(results, {run["section"] for run in results["runs"]})
-    number = path.stem.removeprefix(name)
+    suffix = path.stem.removeprefix(name)
     assert path.stem.startswith(name)
-    assert number == "" or int(number.removeprefix("-")) >= 2
+    assert suffix == "" or int(suffix.removeprefix("-")) >= 2
     assert path.with_suffix(".md").exists()
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", results["commit_time"])
 
@@ -84,7 +84,7 @@ def results(runs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     }
 
 
-def test_cost_is_paired_within_rounds_and_leaves_out_superseded_runs() -> None:
+def test_cost_is_paired_within_rounds_and_omits_superseded_runs() -> None:
     runs = [
         closed("loadgen", 0, 1.0, superseded=True),
         closed("loadgen", 0, 3.0),
@@ -100,25 +100,28 @@ def test_cost_is_paired_within_rounds_and_leaves_out_superseded_runs() -> None:
     assert row in index({"a": results(runs)})
 
 
-def test_accuracy_is_that_of_the_spin_window() -> None:
+def test_accuracy_is_measured_with_the_spin_window() -> None:
     error = p99_error_us(results([accuracy("60us", 2_040.0), accuracy("0s", 2_900.0)]))
     assert error is not None
     assert error.median == 40.0
 
 
-def test_chart_places_medians_on_the_axis_and_cuts_ranges_off() -> None:
+def test_the_chart_places_medians_and_clips_ranges() -> None:
     points = [
         Point("one", "a", 0.5, 0.0, 9.0),
         Point("<two>", "b", 1.0, 1.0, 1.0),
         Point("3", "b", 7, 7, 7),
     ]
     root = ElementTree.fromstring(svg([Panel("Title", points, top=1.0, step=0.5)]))
-    circles = [one.attrib for one in root.iter() if one.tag.endswith("circle")]
-    texts = [one.text for one in root.iter() if one.tag.endswith("text")]
+
+    circles = [element.attrib for element in root.iter() if element.tag.endswith("circle")]
+    texts = [element.text for element in root.iter() if element.tag.endswith("text")]
     top, half = float(circles[1]["cy"]), float(circles[0]["cy"])
-    lines = [one.attrib for one in root.iter() if one.tag.endswith("line")]
+    lines = [element.attrib for element in root.iter() if element.tag.endswith("line")]
     assert circles[2]["cy"] == circles[1]["cy"]
-    whisker = next(one for one in lines if one["x1"] == one["x2"] == circles[0]["cx"])
+    whisker = next(
+        element for element in lines if element["x1"] == element["x2"] == circles[0]["cx"]
+    )
 
     assert circles[0]["fill"] != circles[1]["fill"]
     assert float(whisker["y2"]) == top

@@ -1,4 +1,4 @@
-"""Each bundled app sends its documented response, with a length and a type."""
+"""Bundled apps: their responses, requests and services."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from wsgiload.experiment.stored_secrets import restore_secrets
 from wsgiload.loads.request import Request
 
 DOCS = Path(__file__).parents[2] / "docs"
-# Their servers have to mark the end of the body.
+# The server marks the end of these bodies.
 WITHOUT_LENGTH = {"unsized"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def source() -> Iterator[None]:
-    """The server that the app ``upstream`` fetches from."""
+def upstream_server() -> Iterator[None]:
+    """Run the server from which the app ``upstream`` fetches."""
     upstream = BUNDLED["upstream"].upstream
     assert upstream is not None
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     process = subprocess.Popen([sys.executable, upstream.program, str(port)])
     try:
-        _until_it_listens(port, process)
+        _wait_until_listening(port, process)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(upstream.variable, f"127.0.0.1:{port}")
             yield
@@ -54,9 +54,9 @@ def source() -> Iterator[None]:
         process.wait()
 
 
-def _until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 30
-    while time.monotonic() < end and process.poll() is None:
+def _wait_until_listening(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline_s = time.monotonic() + 30
+    while time.monotonic() < deadline_s and process.poll() is None:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
@@ -65,20 +65,22 @@ def _until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
     pytest.fail("upstream_source.py does not listen")
 
 
-def ask(name: str, query: str | None = None, body: bytes | None = None) -> tuple[Any, ...]:
-    """Status, headers and body of a bundled app's response, as PEP 3333 has it."""
+def call_app(name: str, query: str | None = None, body: bytes | None = None) -> tuple[Any, ...]:
+    """Call a bundled app as in PEP 3333; return the status, headers and body of its response."""
     bundled = BUNDLED[name]
     module = importlib.import_module(f"wsgiload.catalogue.apps.{bundled.module}")
-    path, _, own_query = bundled.path.partition("?")
-    sent = (bundled.body or b"") if body is None else body
+    path, _, default_query = bundled.path.partition("?")
+    request_body = (bundled.body or b"") if body is None else body
+
     environ: dict[str, object] = {
         "REQUEST_METHOD": bundled.method,
         "PATH_INFO": path,
-        "QUERY_STRING": own_query if query is None else query,
+        "QUERY_STRING": default_query if query is None else query,
         "SCRIPT_NAME": "",
-        "CONTENT_LENGTH": str(len(sent)),
-        "wsgi.input": io.BytesIO(sent),
+        "CONTENT_LENGTH": str(len(request_body)),
+        "wsgi.input": io.BytesIO(request_body),
     }
+
     setup_testing_defaults(environ)
     responses: list[tuple[str, dict[str, str]]] = []
 
@@ -89,20 +91,23 @@ def ask(name: str, query: str | None = None, body: bytes | None = None) -> tuple
         return lambda data: None
 
     result = validator(module.app)(environ, start_response)
-    received = b"".join(result)
+    response_body = b"".join(result)
     result.close()  # type: ignore[attr-defined]
+
     ((status, headers),) = responses
-    return status, headers, received
+    return status, headers, response_body
 
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_a_bundled_app_sends_its_expected_body(name: str) -> None:
     bundled = BUNDLED[name]
-    status, headers, body = ask(name)
+    status, headers, body = call_app(name)
+
     assert status == "200 OK"
     assert body == bundled.expected_body
     assert headers.get("Content-Length") == (None if name in WITHOUT_LENGTH else str(len(body)))
     assert headers["Content-Type"]
+
     assert bundled.summary.endswith(".")
     assert (bundled.app_dir / f"{bundled.module}.py").is_file()
     assert "wsgiload" not in "".join(
@@ -122,61 +127,65 @@ def test_the_default_app_exists() -> None:
     assert BUNDLED[DEFAULT_APP].app == "hello:app"
 
 
-# --- what the apps of the published comparisons do
+# --- the apps of the published comparisons
 
 
 def test_events_are_selected_by_the_query() -> None:
     assert 900 < len(BUNDLED["events"].expected_body) < 1_150
-    numbers = [event["id"] for event in json.loads(ask("events")[2])["events"]]
+    numbers = [event["id"] for event in json.loads(call_app("events")[2])["events"]]
     assert numbers == list(range(25, 33))
-    assert [event["id"] for event in json.loads(ask("events", "since=31")[2])["events"]] == [32]
-    assert len(json.loads(ask("events", "")[2])["events"]) == 32
+    since_31 = json.loads(call_app("events", "since=31")[2])["events"]
+    assert [event["id"] for event in since_31] == [32]
+    assert len(json.loads(call_app("events", "")[2])["events"]) == 32
 
 
-def test_files_sleeps_writes_and_leaves_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_sleeps_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    began_s = time.monotonic()
-    headers = ask("files")[1]
-    took_s = time.monotonic() - began_s
-    name, _, told_ms = headers["Server-Timing"].partition(";dur=")
+
+    started_s = time.monotonic()
+    headers = call_app("files")[1]
+    elapsed_s = time.monotonic() - started_s
+
+    name, _, reported_ms = headers["Server-Timing"].partition(";dur=")
     assert name == "app"
-    assert 0.1 <= float(told_ms) / 1000 <= took_s
+    assert 0.1 <= float(reported_ms) / 1000 <= elapsed_s
     assert list(tmp_path.iterdir()) == []
 
 
-def test_database_serves_more_requests_at_once_than_it_has_threads() -> None:
+def test_database_serves_more_concurrent_requests_than_it_has_threads() -> None:
     bodies: list[bytes] = []
     threads = [
-        threading.Thread(target=lambda: bodies.append(ask("database")[2])) for _ in range(25)
+        threading.Thread(target=lambda: bodies.append(call_app("database")[2])) for _ in range(25)
     ]
-    began_s = time.monotonic()
+
+    started_s = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+
     assert bodies == [BUNDLED["database"].expected_body] * 25
-    # One after the other they would sleep for almost two seconds.
-    assert 0.075 <= time.monotonic() - began_s < 1.5
+    # Sequential requests would sleep for almost two seconds.
+    assert 0.075 <= time.monotonic() - started_s < 1.5
 
 
-def test_upstream_takes_as_long_as_its_source_and_passes_on_a_failure(
+def test_upstream_waits_for_its_server_and_reports_its_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    began_s = time.monotonic()
-    ask("upstream")
-    assert time.monotonic() - began_s >= 0.02
+    started_s = time.monotonic()
+    call_app("upstream")
+    assert time.monotonic() - started_s >= 0.02
+
     upstream = importlib.import_module("wsgiload.catalogue.apps.upstream")
     monkeypatch.setattr(upstream, "fetch", lambda: (503, b"busy"))
-    status, _, body = ask("upstream")
+    status, _, body = call_app("upstream")
     assert (status, body) == ("502 Bad Gateway", b"busy")
 
 
 @pytest.mark.parametrize("size", [0, 1, 65_536, 200_001])
 def test_echo_returns_the_request_body(size: int) -> None:
-    sent = bytes(number % 251 for number in range(size))
-    assert ask("echo", body=sent)[2] == sent
+    body = bytes(number % 251 for number in range(size))
+    assert call_app("echo", body=body)[2] == body
 
 
 # --- in an experiment
@@ -187,26 +196,27 @@ def experiment(**options: Any) -> Experiment:
     return experiment_of(SweepSpec(server=ServerOptions(**options), request=request))
 
 
-def test_the_request_of_echo_has_a_body_and_expects_it() -> None:
-    own = BUNDLED["echo"]
-    usual = experiment(app_name="echo").request
-    assert (usual.method, usual.body, usual.expected_body) == ("POST", own.body, own.body)
+def test_echo_expects_its_request_body() -> None:
+    app = BUNDLED["echo"]
+    default = experiment(app_name="echo").request
+    assert (default.method, default.body, default.expected_body) == ("POST", app.body, app.body)
 
-    sent = RequestOptions(method="PUT", body=b"mine")
-    given = experiment(app_name="echo", request=sent).request
-    assert (given.method, given.body, given.expected_body) == ("PUT", b"mine", None)
-    assert given.expected_sha256 == hashlib.sha256(b"mine").hexdigest()
+    options = RequestOptions(method="PUT", body=b"mine")
+    custom = experiment(app_name="echo", request=options).request
+    assert (custom.method, custom.body, custom.expected_body) == ("PUT", b"mine", None)
+    assert custom.expected_sha256 == hashlib.sha256(b"mine").hexdigest()
 
     checked = RequestOptions(body=b"mine", expect_body=b"other")
     assert experiment(app_name="echo", request=checked).request.expected_body == b"other"
 
 
-def test_each_app_of_a_grid_has_its_own_request() -> None:
+def test_each_app_of_a_grid_has_a_different_request() -> None:
     plan = experiment(grid={"app": ["echo", "hello"]})
     echo, hello = (plan.served(name).request for name in ("echo", "hello"))
     assert (echo.method, echo.body) == ("POST", BUNDLED["echo"].body)
     assert (hello.method, hello.body) == ("GET", None)
     assert hello.expected_body == BUNDLED["hello"].expected_body
+
     assert experiment_facts(plan, ()).method is None
     assert experiment_facts(experiment(app_name="echo"), ()).method == "POST"
 
@@ -216,17 +226,20 @@ def test_resume_restores_the_body_of_a_bundled_app() -> None:
     stored = public_request(request)
     assert stored.body != request.body
     assert restore_secrets(stored, RequestOptions()) == request
-    mine = replace(request, body=b"mine")
+
+    custom = replace(request, body=b"mine")
     with pytest.raises(Exception, match="the value of --body was not stored"):
-        restore_secrets(public_request(mine), RequestOptions())
+        restore_secrets(public_request(custom), RequestOptions())
 
 
-def test_upstream_starts_its_source_unless_a_variable_names_another() -> None:
+def test_upstream_starts_its_server_unless_a_variable_names_another() -> None:
     plan = experiment(app_name="upstream")
     assert list(plan.services) == ["upstream"]
     assert plan.variables["WSGILOAD_UPSTREAM"] == f"127.0.0.1:{plan.services['upstream'].ready}"
+
     assert list(experiment(grid={"app": ["hello", "upstream"]}).services) == ["upstream"]
     assert experiment(app_name="hello").services == {}
+
     elsewhere = experiment(app_name="upstream", env={"WSGILOAD_UPSTREAM": "10.0.0.1:80"})
     assert elsewhere.services == {}
     assert elsewhere.variables == {"WSGILOAD_UPSTREAM": "10.0.0.1:80"}
@@ -235,26 +248,30 @@ def test_upstream_starts_its_source_unless_a_variable_names_another() -> None:
 def test_two_sweeps_have_separate_upstreams() -> None:
     port = experiment(app_name="upstream").services["upstream"].ready
     assert isinstance(port, int)
+
     with socket.create_server(("127.0.0.1", port)):
-        other = experiment(app_name="upstream").services["upstream"].ready
-    assert isinstance(other, int)
-    assert port < other < 32_768
+        other_port = experiment(app_name="upstream").services["upstream"].ready
+
+    assert isinstance(other_port, int)
+    assert port < other_port < 32_768
 
 
-def test_targets_have_their_own_bodies() -> None:
+def test_targets_do_not_get_the_request_of_an_app() -> None:
     targets = [{"request": {"method": "POST", "url": "/"}}]
     plan = experiment(app_name="echo", request=RequestOptions(targets=targets))
     assert (plan.request.method, plan.request.expected_body) == ("GET", None)
     assert isinstance(plan.request, Request)
 
 
-# --- where they are listed
+# --- lists of apps
 
 
-def test_every_app_is_in_all_lists_of_apps(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_lists_of_apps_are_complete(capsys: pytest.CaptureFixture[str]) -> None:
     listed = descriptions(ServerOptions)["app_name"].partition("yours: ")[2]
     assert re.findall(r"\w+", listed.replace(" or ", ", ")) == list(BUNDLED)
+
     rows = re.findall(r"^\| `(\w+)` \|", (DOCS / "apps.md").read_text(), re.MULTILINE)
     assert rows == list(BUNDLED)
+
     assert run(["sweep", "--app-name", "nope"]) == 2
     assert f"choose one of {', '.join(BUNDLED)} (default" in capsys.readouterr().err

@@ -1,6 +1,6 @@
-"""Caches damaged in every way: whoever uses one says which file it was, makes it again and goes on.
+"""Damaged caches are detected, reported by file name, and rebuilt.
 
-The damages are those of run directories, and others where a cache is more than one document.
+The kinds of damage are those of run directories.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from .test_corruptions import BYTES, CORRUPTIONS, JSON, Damage
 from .test_provision import make_server
 
 PARTS = 8
-# A checksum that is not there any more is not missed.
+# Damage to these files may go unnoticed: a missing checksum is not an error.
 IGNORABLE = ("tiny-1.0.dist-info/RECORD", "wsgiload.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Corruption:
-    """A file of the cache, what is done to it, and the seed of where."""
+    """Damage to a file of the cache; the seed determines its position."""
 
     file: str
     kind: str
@@ -63,7 +63,7 @@ class Corruption:
         return f"{self.file}: {self.kind} {self.seed}"
 
     def apply(self, path: Path) -> bool:
-        """Damage the file; whether anything is different now."""
+        """Damage the file and return whether it has changed."""
         before = path.read_bytes()
         damaged = self.damage(before, random.Random(self.seed))
         if path.is_symlink():
@@ -75,29 +75,37 @@ class Corruption:
         return damaged != before
 
 
-def of(file: str, kinds: dict[str, Damage], times: int = 1) -> list[Corruption]:
-    """Each kind for the file, those with a place of chance more often."""
-    by_chance = (*JSON, "truncated", "bit flipped")
+def corruptions_of(file: str, kinds: dict[str, Damage], repetitions: int = 1) -> list[Corruption]:
+    """One corruption of the file per kind, or several if the position of the damage is random."""
+    at_random_positions = (*JSON, "truncated", "bit flipped")
     return [
         Corruption(file, kind, damage, seed)
         for kind, damage in kinds.items()
-        for seed in range(times if kind in by_chance else 1)
+        for seed in range(repetitions if kind in at_random_positions else 1)
     ]
 
 
-DOCUMENTS = {name: of(name, BYTES | JSON, 3) for name in ("floor.json", "checks.json")}
-KEYS = of("redaction.key", {name: one for name, one in BYTES.items() if name != "UTF-16"}, 3)
-RECORDED = ("tiny.py", "tiny-1.0.dist-info/METADATA", "../../../bin/tiny")
-IN_AN_ENVIRONMENT = [
-    *of("wsgiload.json", BYTES | JSON),
-    *(one for file in RECORDED for one in of(file, BYTES)),
-    *of("tiny-1.0.dist-info/RECORD", BYTES, 3),
-    *of("zzz-wsgiload-app-site.pth", BYTES),
-    *of("_wsgiload_app_site.py", BYTES),
-    *of("bin/python", {name: BYTES[name] for name in ("deleted", "empty", "binary")}),
-    *of("pyvenv.cfg", {name: BYTES[name] for name in ("deleted", "empty", "binary", "UTF-16")}),
+DOCUMENTS = {name: corruptions_of(name, BYTES | JSON, 3) for name in ("floor.json", "checks.json")}
+KEYS = corruptions_of(
+    "redaction.key", {name: damage for name, damage in BYTES.items() if name != "UTF-16"}, 3
+)
+INSTALLED_FILES = ("tiny.py", "tiny-1.0.dist-info/METADATA", "../../../bin/tiny")
+ENVIRONMENT = [
+    *corruptions_of("wsgiload.json", BYTES | JSON),
+    *(corruption for file in INSTALLED_FILES for corruption in corruptions_of(file, BYTES)),
+    *corruptions_of("tiny-1.0.dist-info/RECORD", BYTES, 3),
+    *corruptions_of("zzz-wsgiload-app-site.pth", BYTES),
+    *corruptions_of("_wsgiload_app_site.py", BYTES),
+    *corruptions_of("bin/python", {name: BYTES[name] for name in ("deleted", "empty", "binary")}),
+    *corruptions_of(
+        "pyvenv.cfg", {name: BYTES[name] for name in ("deleted", "empty", "binary", "UTF-16")}
+    ),
 ]
-ALL = [*(one for made in DOCUMENTS.values() for one in made), *KEYS, *IN_AN_ENVIRONMENT]
+ALL = [
+    *(corruption for corruptions in DOCUMENTS.values() for corruption in corruptions),
+    *KEYS,
+    *ENVIRONMENT,
+]
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +114,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_there_are_enough() -> None:
+def test_there_are_at_least_500_corruptions() -> None:
     assert len(ALL) >= 200
     assert len(ALL) + len(CORRUPTIONS) >= 500
 
@@ -115,11 +123,11 @@ def test_there_are_enough() -> None:
 
 
 @pytest.mark.parametrize("corruption", DOCUMENTS["floor.json"], ids=str)
-def test_a_damaged_noise_floor_is_none_or_can_be_used_and_the_next_replaces_it(
+def test_a_damaged_noise_floor_is_ignored_or_usable_and_replaced(
     corruption: Corruption,
 ) -> None:
-    here = msgspec.structs.replace(document(), machine=machine_of(host_facts()))
-    corruption.apply(store_calibration(CONDITIONS, here))
+    calibration = msgspec.structs.replace(document(), machine=machine_of(host_facts()))
+    corruption.apply(store_calibration(CONDITIONS, calibration))
 
     floor = floor_of_plan("on")
     plan = load_plan(
@@ -127,22 +135,24 @@ def test_a_damaged_noise_floor_is_none_or_can_be_used_and_the_next_replaces_it(
     )
     require_possible(msgspec.structs.replace(plan, noise_floor=floor))
 
-    store_calibration(CONDITIONS, here)
-    assert known_floor("on", here.machine) == here
+    store_calibration(CONDITIONS, calibration)
+    assert known_floor("on", calibration.machine) == calibration
 
 
 @pytest.mark.parametrize("figure", ["p50", "p99", "p99.9", "created_ns"])
 @pytest.mark.parametrize("value", [10**30, 10**18 * 9])
-def test_figures_that_cannot_be_are_no_noise_floor(figure: str, value: int, cache: Path) -> None:
-    """A plan with them would be refused, far from where the fault is; one of the future would stand
-    forever."""
-    here = msgspec.structs.replace(document(), machine=machine_of(host_facts()))
-    path = store_calibration(CONDITIONS, here)
+def test_impossible_noise_floors_are_ignored(figure: str, value: int, cache: Path) -> None:
+    """A plan with impossible figures would be rejected, and a creation time in the future would
+    never expire."""
+    calibration = msgspec.structs.replace(document(), machine=machine_of(host_facts()))
+    path = store_calibration(CONDITIONS, calibration)
     assert floor_of_plan("on") is not None
+
     stored = json.loads(path.read_text())
-    (one,) = stored.values()
-    (one if figure == "created_ns" else one["noise_floor"]["response_time_ns"])[figure] = value
+    (entry,) = stored.values()
+    (entry if figure == "created_ns" else entry["noise_floor"]["response_time_ns"])[figure] = value
     path.write_text(json.dumps(stored))
+
     assert floor_of_plan("on") is None
 
 
@@ -150,29 +160,29 @@ def test_figures_that_cannot_be_are_no_noise_floor(figure: str, value: int, cach
 
 
 @pytest.mark.parametrize("corruption", DOCUMENTS["checks.json"], ids=str)
-def test_damaged_checks_are_not_shown_and_the_next_replace_them(
+def test_damaged_checks_are_not_shown_and_are_replaced(
     corruption: Corruption, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chosen = load_catalogue().select(["waitress"])
+    variants = load_catalogue().select(["waitress"])
     result = CheckResult("waitress", "tuned", version="3.0", right_body=True)
-    store_checks(chosen, [result])
+    store_checks(variants, [result])
     corruption.apply(cache / "checks.json")
 
     assert cli.run(["servers", "show", "waitress"]) == EXIT_OK
-    shown = capsys.readouterr()
-    assert "Traceback" not in shown.err
-    assert "\x1b" not in shown.out + shown.err
+    output = capsys.readouterr()
+    assert "Traceback" not in output.err
+    assert "\x1b" not in output.out + output.err
 
-    store_checks(chosen, [result])
-    assert read_checks(chosen[0]) == [result]
+    store_checks(variants, [result])
+    assert read_checks(variants[0]) == [result]
 
 
 # --- the key of redacted values
 
 
 @pytest.mark.parametrize("corruption", KEYS, ids=str)
-def test_a_damaged_key_is_replaced_once(corruption: Corruption, cache: Path) -> None:
-    """From then on, redacted values of several commands compare again."""
+def test_a_damaged_redaction_key_is_replaced_once(corruption: Corruption, cache: Path) -> None:
+    """After the replacement, redacted values of several commands are comparable again."""
 
     def key_of_a_command() -> bytes:
         redaction._key.cache_clear()
@@ -181,6 +191,7 @@ def test_a_damaged_key_is_replaced_once(corruption: Corruption, cache: Path) -> 
     try:
         key_of_a_command()
         corruption.apply(cache / "redaction.key")
+
         first = key_of_a_command()
         assert len(first) == redaction.KEY_BYTES
         assert key_of_a_command() == first
@@ -193,8 +204,8 @@ def test_a_damaged_key_is_replaced_once(corruption: Corruption, cache: Path) -> 
 SOURCE = "def main():\n    return 'tiny'\n"
 
 
-def make_wheel(folder: Path) -> Path:
-    """A package with a module and a console script."""
+def make_wheel(directory: Path) -> Path:
+    """Build a wheel with a module and a console script."""
     files = {
         "tiny.py": SOURCE,
         "tiny-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n",
@@ -207,7 +218,8 @@ def make_wheel(folder: Path) -> Path:
         digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode()
         lines.append(f"{name},sha256={digest.rstrip('=')},{len(text)}")
     files[record] = "\n".join([*lines, f"{record},,"]) + "\n"
-    wheel = folder / "tiny-1.0-py3-none-any.whl"
+
+    wheel = directory / "tiny-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for name, text in files.items():
             archive.writestr(name, text)
@@ -216,7 +228,7 @@ def make_wheel(folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A server in an environment of its own, and the cache that holds it."""
+    """A server with its environment and the cache that contains it."""
 
     server: Server
     interpreter: AppInterpreter
@@ -226,27 +238,29 @@ class Installed:
         return provision(self.server, self.interpreter, log=log)
 
     def path_of(self, file: str) -> Path:
-        """Where a file of the environment is."""
-        (folder,) = [path for path in (self.cache / "environments").iterdir() if path.is_dir()]
+        """The path of a file in the environment."""
+        (environment,) = [path for path in (self.cache / "environments").iterdir() if path.is_dir()]
         if file in ("wsgiload.json", "pyvenv.cfg", "bin/python"):
-            return folder / file
-        (site_packages,) = (folder / "lib").glob("py*3.*/site-packages")
+            return environment / file
+        (site_packages,) = (environment / "lib").glob("py*3.*/site-packages")
         return Path(os.path.normpath(site_packages / file))
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    """Built once; each test damages a copy."""
-    folder = tmp_path_factory.mktemp("tiny")
-    wheel = make_wheel(folder)
+    """An environment that is built once; each test damages a copy."""
+    directory = tmp_path_factory.mktemp("tiny")
+    wheel = make_wheel(directory)
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     lock = f"tiny @ {wheel.as_uri()} --hash=sha256:{digest}\n"
-    server = replace(make_server(folder, lock), requirements=("tiny==1.0",), distribution="tiny")
-    made = Installed(server, bundled_app_interpreter(), folder / "cache")
+
+    server = replace(make_server(directory, lock), requirements=("tiny==1.0",), distribution="tiny")
+    installed = Installed(server, bundled_app_interpreter(), directory / "cache")
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WSGILOAD_CACHE_DIR", str(made.cache))
-        made.provision()
-    yield made
+        patch.setenv("WSGILOAD_CACHE_DIR", str(installed.cache))
+        installed.provision()
+    yield installed
 
 
 @pytest.fixture
@@ -255,84 +269,87 @@ def installed(template: Installed, cache: Path) -> Installed:
     return replace(template, cache=cache)
 
 
-def require_whole(installed: Installed, environment: LockedEnvironment) -> None:
-    """What was installed is there, and runs."""
+def require_intact(installed: Installed, environment: LockedEnvironment) -> None:
+    """Check that the package is installed and runs."""
     assert environment.version == "1.0"
     assert installed.path_of("tiny.py").read_text() == SOURCE
-    words = [environment.bin / "tiny"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-    assert done.stderr == "tiny\n", "the script exits with what main returns"
+    command = [environment.bin / "tiny"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert process.stderr == "tiny\n", "the script exits with the return value of main"
+
     assert not installed.provision().built
 
 
-def test_an_environment_that_is_whole_is_taken_as_it_is(installed: Installed) -> None:
-    said: list[str] = []
-    environment = installed.provision(said.append)
-    assert (environment.built, said) == (False, [])
-    require_whole(installed, environment)
+def test_an_intact_environment_is_reused(installed: Installed) -> None:
+    messages: list[str] = []
+    environment = installed.provision(messages.append)
+    assert (environment.built, messages) == (False, [])
+    require_intact(installed, environment)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_a_damaged_environment_is_named_and_built_again(
+def test_a_damaged_environment_is_reported_and_rebuilt(
     part: int, template: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(part, len(IN_AN_ENVIRONMENT), PARTS):
-        corruption, cache = IN_AN_ENVIRONMENT[number], tmp_path / str(number)
+    for number in range(part, len(ENVIRONMENT), PARTS):
+        corruption, cache = ENVIRONMENT[number], tmp_path / str(number)
         shutil.copytree(template.cache, cache, symlinks=True)
         monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(cache))
         installed = replace(template, cache=cache)
         path = installed.path_of(corruption.file)
         is_damaged = corruption.apply(path)
 
-        said: list[str] = []
-        environment = installed.provision(said.append)
+        messages: list[str] = []
+        environment = installed.provision(messages.append)
 
-        assert environment.built == bool(said), corruption
+        assert environment.built == bool(messages), corruption
         if environment.built:
-            assert str(path) in said[0], (corruption, said)
-        else:  # as it was, but for what nobody reads
+            assert str(path) in messages[0], (corruption, messages)
+        else:  # unchanged, except for files that are not verified
             assert not is_damaged or corruption.file in IGNORABLE, corruption
-        require_whole(installed, environment)
+        require_intact(installed, environment)
         shutil.rmtree(cache)
 
 
-def test_what_stands_in_the_way_of_an_environment_is_removed_or_named(
+def test_files_in_place_of_directories_are_removed_or_reported(
     installed: Installed, cache: Path
 ) -> None:
-    folder = installed.path_of("pyvenv.cfg").parent
-    shutil.rmtree(folder)
-    for leftover in (folder, folder.with_name(folder.name + ".unfinished")):
+    environment = installed.path_of("pyvenv.cfg").parent
+    shutil.rmtree(environment)
+    for leftover in (environment, environment.with_name(environment.name + ".unfinished")):
         leftover.write_text("a file")
-    require_whole(installed, installed.provision())
+    require_intact(installed, installed.provision())
 
-    shutil.rmtree(folder)
+    shutil.rmtree(environment)
     shutil.rmtree(cache / "logs")
     (cache / "logs").write_text("a file")
     with pytest.raises(ProvisionError, match=f"cannot write to the cache {cache / 'logs'}"):
         installed.provision()
 
 
-def test_packages_that_are_gone_are_installed_again(installed: Installed) -> None:
+def test_missing_packages_are_reinstalled(installed: Installed) -> None:
     shutil.rmtree(installed.path_of("tiny.py").parent)
-    said: list[str] = []
-    environment = installed.provision(said.append)
+
+    messages: list[str] = []
+    environment = installed.provision(messages.append)
+
     assert environment.built
-    assert "site-packages" in said[0] and " is missing; installing plain" in said[0]
-    require_whole(installed, environment)
+    assert "site-packages" in messages[0] and " is missing; installing plain" in messages[0]
+    require_intact(installed, environment)
 
 
-def test_a_damaged_cache_of_the_installer_is_not_installed_from(
+def test_damaged_files_in_the_installer_cache_are_not_installed(
     installed: Installed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
     path = installed.path_of("tiny.py")
     shutil.rmtree(installed.path_of("pyvenv.cfg").parent)
     installed.provision()
-    (kept,) = (tmp_path / "uv").rglob("tiny.py")
-    assert not kept.samefile(path), "an environment would share its damage"
+    (cached,) = (tmp_path / "uv").rglob("tiny.py")
+    assert not cached.samefile(path), "a hard link would share the damage"
 
-    kept.write_text("raise SystemExit('damaged')\n")
+    cached.write_text("raise SystemExit('damaged')\n")
     shutil.rmtree(installed.path_of("pyvenv.cfg").parent)
     environment = installed.provision()
     assert environment.built
-    require_whole(installed, environment)
+    require_intact(installed, environment)

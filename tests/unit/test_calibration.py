@@ -1,4 +1,4 @@
-"""A noise floor is judged without lateness, and stored by machine and keep-alive mode."""
+"""Calibration: its verdict ignores lateness; noise floors are stored per machine and keep-alive."""
 
 from __future__ import annotations
 
@@ -51,15 +51,16 @@ def times(p50_ns: int) -> Distribution:
 
 
 def report(p50_ns: int, *reasons: tuple[str, Level]) -> LoadReport:
-    found = tuple(
+    report_reasons = tuple(
         Reason(check=check, level=level, message="", value=1, limit=0) for check, level in reasons
     )
-    levels: list[Level] = [reason.level for reason in found]
+    levels: list[Level] = [reason.level for reason in report_reasons]
     verdict = Verdict(
         status=min(levels, default="valid"),  # "invalid" before "warn"
-        blame="host" if found else None,
-        reasons=found,
+        blame="host" if report_reasons else None,
+        reasons=report_reasons,
     )
+
     return canned_load(
         response_time_ns=times(p50_ns),
         send_lag_ns=times(2_000),
@@ -78,7 +79,7 @@ def document_as_of(created_ns: int) -> Calibration:
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(tmp_path))
 
 
@@ -93,7 +94,7 @@ def test_the_noise_floor_is_that_of_hold_0_with_null_for_missing_figures() -> No
 
 
 @pytest.mark.parametrize(
-    ("p50_ns", "missed", "says"),
+    ("p50_ns", "missed", "message"),
     [
         (1_030_000, 0, "p50 error 30.0 µs (within the 50 µs of an idle machine)"),
         (1_060_000, 1, "p50 error 60.0 µs (more than the 50 µs of an idle machine)"),
@@ -101,16 +102,17 @@ def test_the_noise_floor_is_that_of_hold_0_with_null_for_missing_figures() -> No
     ],
 )
 def test_the_median_may_be_at_most_50_us_late_and_never_early(
-    p50_ns: int, missed: int, says: str
+    p50_ns: int, missed: int, message: str
 ) -> None:
-    found = document(p50_ns=p50_ns)
-    assert len(missed_biases(found)) == missed
-    assert says in " ".join(bias_sentences(found))
+    calibration = document(p50_ns=p50_ns)
+    assert len(missed_biases(calibration)) == missed
+    assert message in " ".join(bias_sentences(calibration))
 
 
 def test_lateness_does_not_affect_the_verdict() -> None:
     late = document(("send-lag", "invalid"), ("send-lag-absolute", "warn"))
     assert late.verdict.status == "valid"
+
     disturbed = document(("send-lag", "invalid"), ("run-queue-wait", "invalid")).verdict
     assert (disturbed.status, disturbed.blame) == ("invalid", "host")
     assert [reason.check for reason in disturbed.reasons] == ["run-queue-wait"]
@@ -119,9 +121,9 @@ def test_lateness_does_not_affect_the_verdict() -> None:
 def test_a_noise_floor_applies_only_to_its_machine_and_keepalive() -> None:
     assert known_floor("on", MACHINE) is None
     store_calibration(CONDITIONS, document())
-    found = known_floor("on", MACHINE)
-    assert found is not None
-    assert found == document_as_of(found.created_ns)
+    floor = known_floor("on", MACHINE)
+    assert floor is not None
+    assert floor == document_as_of(floor.created_ns)
     assert known_floor("off", MACHINE) is None
     assert known_floor("on", msgspec.structs.replace(MACHINE, kernel="6.2")) is None
 
@@ -129,18 +131,23 @@ def test_a_noise_floor_applies_only_to_its_machine_and_keepalive() -> None:
 def test_an_old_or_invalid_noise_floor_is_not_used() -> None:
     store_calibration(CONDITIONS, document_as_of(0))
     assert known_floor("on", MACHINE) is None
+
     store_calibration(CONDITIONS, document(("run-queue-wait", "invalid")))
     assert known_floor("on", MACHINE) is None
+
     store_calibration(CONDITIONS, document(("run-queue-wait", "warn")))
     assert known_floor("on", MACHINE) is not None
 
 
 def test_a_known_noise_floor_is_part_of_every_plan() -> None:
     assert floor_of_plan("on") is None
-    here = msgspec.structs.replace(document(), machine=machine_of(host_facts()))
-    store_calibration(CONDITIONS, here)
+
+    calibration = msgspec.structs.replace(document(), machine=machine_of(host_facts()))
+    store_calibration(CONDITIONS, calibration)
+
     floor = floor_of_plan("on")
     assert floor == NoiseFloor(p50_ns=60_000, p99_ns=120_000, p999_ns=180_000)
+
     level = LoadLevel(rate_per_s=100.0)
     plan = load_plan("http://127.0.0.1:1/", Request(), LoadSettings(NS_PER_S), level, 1)
     require_possible(msgspec.structs.replace(plan, noise_floor=floor))
@@ -157,8 +164,10 @@ def test_a_missing_reference_server_is_reported_with_a_fix(
 ) -> None:
     monkeypatch.setattr(reference_server, "BUILT", tmp_path / "refsrv")
     monkeypatch.setenv("PATH", str(tmp_path))
+
     with pytest.raises(UsageError, match="wheels do not include it; build it with `cargo build"):
         find_reference_server()
+
     (tmp_path / "refsrv").touch(0o755)
     assert find_reference_server() == tmp_path / "refsrv"
     with pytest.raises(

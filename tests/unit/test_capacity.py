@@ -1,4 +1,4 @@
-"""Capacity searches with simulated trials: what they store, however they end."""
+"""Capacity searches with simulated trials: stored documents, verdicts and exit codes."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ Outcome = Callable[[TrialPlan], CellResult]
 
 @dataclass
 class Trials:
-    """Trials with outcomes from ``outcome``, which may also raise an exception."""
+    """Simulated trials; ``outcome`` returns their results or raises an exception."""
 
     directory: RunDirectory
     outcome: Outcome
-    made: list[TrialPlan] = field(default_factory=list)
+    plans: list[TrialPlan] = field(default_factory=list)
 
     def app_of(self, server: str) -> None:
-        """Unknown."""
+        """The app is unknown."""
 
     def carry_out(self, plan: TrialPlan) -> CellResult:
-        self.made.append(plan)
+        self.plans.append(plan)
         return msgspec.structs.replace(
             self.outcome(plan),
             id=f"{plan.server}@{plan.level.text}#{plan.run}",
@@ -69,26 +69,26 @@ class Trials:
 
 
 @dataclass
-class Searched:
+class FinishedSearch:
     """A finished search and its files."""
 
     result: CapacityResult
-    made: list[TrialPlan]
+    plans: list[TrialPlan]
 
     def stored(self, kind: Any, name: str) -> Any:
         return read(kind, self.result.run_dir / name)
 
 
-Searching = Callable[..., Searched]
+RunSearch = Callable[..., FinishedSearch]
 
 
 @pytest.fixture
-def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
-    """Searches servers with a capacity of 100 per second, or with other outcomes."""
+def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunSearch:
+    """Return a function that runs a capacity search with simulated trials."""
 
-    def searched(
+    def run_search(
         outcome: Outcome, servers: tuple[str, ...] = ("waitress",), reruns: int = USUAL_RERUNS
-    ) -> Searched:
+    ) -> FinishedSearch:
         trials = Trials(RunDirectory(tmp_path, "n"), outcome)
 
         @contextmanager
@@ -97,6 +97,7 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
 
         monkeypatch.setattr(MODULE, "server_trials", server_trials)
         monkeypatch.setattr(MODULE, "remove_stale_scratch", list)
+
         goal = Goal(width=0.5, trials=1, confirmations=1)
         plan = CapacityPlan(
             replace(EXPERIMENT, levels=()),
@@ -105,13 +106,14 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
             NS_PER_S,
             reruns=reruns,
         )
-        return Searched(run_capacity(plan), trials.made)
 
-    return searched
+        return FinishedSearch(run_capacity(plan), trials.plans)
+
+    return run_search
 
 
-def serving_up_to(rate_per_s: float) -> Outcome:
-    """A server that is slow above this rate."""
+def slow_above(rate_per_s: float) -> Outcome:
+    """The outcomes of a server that is slow above this rate."""
 
     def outcome(plan: TrialPlan) -> CellResult:
         return result(p99_ms=10.0 if (plan.level.rate_per_s or 0.0) <= rate_per_s else 90.0)
@@ -126,47 +128,48 @@ def errors(document: CapacityDocument) -> list[str]:
     ]
 
 
-def test_a_complete_search_is_complete_in_all_documents(search: Searching) -> None:
-    done = search(serving_up_to(100.0))
-    document = done.result.document
+def test_a_complete_search_is_complete_in_all_documents(search: RunSearch) -> None:
+    finished = search(slow_above(100.0))
+    document = finished.result.document
     assert errors(document) == []
-    assert document == done.stored(CapacityDocument, "capacity.json")
+    assert document == finished.stored(CapacityDocument, "capacity.json")
     assert {
         document.status,
-        done.stored(RunInfo, "run.json").status,
-        done.stored(Summary, "summary.json").status,
+        finished.stored(RunInfo, "run.json").status,
+        finished.stored(Summary, "summary.json").status,
     } == {"complete"}
     assert document.servers[0].rate_per_s is not None
 
 
-def test_an_interrupted_search_is_never_valid(search: Searching) -> None:
+def test_an_interrupted_search_is_never_valid(search: RunSearch) -> None:
     def interrupted(plan: TrialPlan) -> CellResult:
         if plan.level.connections is None:
             raise KeyboardInterrupt
         return result()
 
-    done = search(interrupted, ("waitress", "wsgiref"))
-    document = done.result.document
+    finished = search(interrupted, ("waitress", "wsgiref"))
+    document = finished.result.document
     assert errors(document) == []
-    assert document.status == done.stored(RunInfo, "run.json").status == "interrupted"
-    assert done.result.exit_code == 130
+    assert document.status == finished.stored(RunInfo, "run.json").status == "interrupted"
+    assert finished.result.exit_code == 130
     assert [server.verdict.status for server in document.servers] == ["invalid"] * 2
-    out = io.StringIO()
-    print_capacity(document, Console(file=out, width=160))
-    assert " valid" not in out.getvalue()
-    assert out.getvalue().count("invalid: method (unfinished)") == 2
+
+    output = io.StringIO()
+    print_capacity(document, Console(file=output, width=160))
+    assert " valid" not in output.getvalue()
+    assert output.getvalue().count("invalid: method (unfinished)") == 2
 
 
-def test_a_killed_search_leaves_a_readable_run(search: Searching, tmp_path: Path) -> None:
-    seen = list[dict[str, Any]]()
+def test_a_killed_search_leaves_a_readable_run(search: RunSearch, tmp_path: Path) -> None:
+    run_infos = list[dict[str, Any]]()
 
-    def looked_at(plan: TrialPlan) -> CellResult:
+    def read_run_info(plan: TrialPlan) -> CellResult:
         (run_dir,) = tmp_path.iterdir()
-        seen.append(json.loads((run_dir / "run.json").read_text()))
+        run_infos.append(json.loads((run_dir / "run.json").read_text()))
         raise KeyboardInterrupt
 
-    search(looked_at)
-    (run,) = seen
+    search(read_run_info)
+    (run,) = run_infos
     assert run["status"] == "interrupted"
     assert run["plan"]["objective"]["thresholds"][0]["text"] == "p99<50ms"
 
@@ -174,8 +177,8 @@ def test_a_killed_search_leaves_a_readable_run(search: Searching, tmp_path: Path
 def failed(step: str, blame: str) -> CellResult:
     """A failed trial."""
     failure = CellFailure(step=step, message=f"no {step}", log_tail="")
-    found = verdict("invalid", blame, reason("failure", "invalid", f"no {step}", 1))
-    return result(failure=failure, verdict=found, rate_result=None, resources=None)
+    failure_verdict = verdict("invalid", blame, reason("failure", "invalid", f"no {step}", 1))
+    return result(failure=failure, verdict=failure_verdict, rate_result=None, resources=None)
 
 
 @pytest.mark.parametrize(
@@ -188,19 +191,19 @@ def failed(step: str, blame: str) -> CellResult:
     ],
 )
 def test_a_failure_has_the_blame_of_its_trial(
-    search: Searching, step: str, blame: str, trials: int, code: int
+    search: RunSearch, step: str, blame: str, trials: int, code: int
 ) -> None:
-    done = search(lambda _: failed(step, blame))
-    (server,) = done.result.document.servers
-    assert errors(done.result.document) == []
+    finished = search(lambda _: failed(step, blame))
+    (server,) = finished.result.document.servers
+    assert errors(finished.result.document) == []
     assert server.failure is not None
     assert (server.failure.step, server.verdict.blame) == (step, blame)
-    assert (len(done.made), done.result.exit_code) == (trials, code)
+    assert (len(finished.plans), finished.result.exit_code) == (trials, code)
 
 
-def test_a_later_failure_has_the_blame_of_its_trial(search: Searching) -> None:
-    done = search(lambda plan: result() if plan.level.connections else failed("limits", "host"))
-    assert (len(done.made), done.result.exit_code) == (2, 98)
+def test_a_later_failure_has_the_blame_of_its_trial(search: RunSearch) -> None:
+    finished = search(lambda plan: result() if plan.level.connections else failed("limits", "host"))
+    assert (len(finished.plans), finished.result.exit_code) == (2, 98)
 
 
 def no_response(status: str, blame: str | None) -> CellResult:
@@ -211,11 +214,11 @@ def no_response(status: str, blame: str | None) -> CellResult:
     ("blame", "trials", "code"), [("client", 4, 98), ("host", 4, 98), ("server", 1, 97)]
 )
 def test_a_closed_loop_without_a_response_has_the_blame_of_its_trial(
-    search: Searching, blame: str, trials: int, code: int
+    search: RunSearch, blame: str, trials: int, code: int
 ) -> None:
-    done = search(lambda _: no_response("invalid", blame))
-    (server,) = done.result.document.servers
-    assert (server.verdict.blame, len(done.made), done.result.exit_code) == (
+    finished = search(lambda _: no_response("invalid", blame))
+    (server,) = finished.result.document.servers
+    assert (server.verdict.blame, len(finished.plans), finished.result.exit_code) == (
         blame,
         trials,
         code,
@@ -224,34 +227,34 @@ def test_a_closed_loop_without_a_response_has_the_blame_of_its_trial(
 
 
 @pytest.mark.parametrize("reruns", [0, 2])
-def test_a_trial_is_repeated_at_most_reruns_times(search: Searching, reruns: int) -> None:
-    def spoiled(plan: TrialPlan) -> CellResult:
+def test_a_trial_is_repeated_at_most_reruns_times(search: RunSearch, reruns: int) -> None:
+    def invalid_outcome(plan: TrialPlan) -> CellResult:
         return result() if plan.level.connections else result("invalid", "host")
 
-    done = search(spoiled, reruns=reruns)
-    (server,) = done.result.document.servers
-    at_one_rate = [plan for plan in done.made if plan.level.rate_per_s is not None]
-    assert len(at_one_rate) == 1 + reruns
+    finished = search(invalid_outcome, reruns=reruns)
+    (server,) = finished.result.document.servers
+    open_loop_plans = [plan for plan in finished.plans if plan.level.rate_per_s is not None]
+    assert len(open_loop_plans) == 1 + reruns
     assert server.verdict.blame == "host"
 
-    loops = search(lambda _: no_response("invalid", "host"), reruns=reruns).made
-    assert len(loops) == 1 + reruns
+    closed_loop_plans = search(lambda _: no_response("invalid", "host"), reruns=reruns).plans
+    assert len(closed_loop_plans) == 1 + reruns
 
 
 def test_an_invalid_closed_loop_is_repeated_and_does_not_affect_the_verdict(
-    search: Searching,
+    search: RunSearch,
 ) -> None:
-    usual = serving_up_to(100.0)
+    valid_outcome = slow_above(100.0)
 
-    def at_first_spoiled(plan: TrialPlan) -> CellResult:
+    def invalid_at_first(plan: TrialPlan) -> CellResult:
         return (
             no_response("invalid", "client")
             if plan.level.connections and plan.run < 3
-            else usual(plan)
+            else valid_outcome(plan)
         )
 
-    done = search(at_first_spoiled)
-    (server,) = done.result.document.servers
+    finished = search(invalid_at_first)
+    (server,) = finished.result.document.servers
     assert [trial.discarded for trial in server.trials[:4]] == [True, True, False, False]
     assert server.rate_per_s is not None
     assert "discarded" not in {reason.check for reason in server.verdict.reasons}
@@ -259,12 +262,15 @@ def test_an_invalid_closed_loop_is_repeated_and_does_not_affect_the_verdict(
 
 
 def test_a_closed_loop_with_late_responses_still_gives_a_starting_rate(
-    search: Searching,
+    search: RunSearch,
 ) -> None:
-    usual = serving_up_to(100.0)
-    done = search(
+    valid_outcome = slow_above(100.0)
+    finished = search(
         lambda plan: (
-            result("invalid", "host", check="steal") if plan.level.connections else usual(plan)
+            result("invalid", "host", check="steal")
+            if plan.level.connections
+            else valid_outcome(plan)
         )
     )
-    assert [plan.level.connections for plan in done.made].count(8) == 1
+
+    assert [plan.level.connections for plan in finished.plans].count(8) == 1

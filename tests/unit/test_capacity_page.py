@@ -1,4 +1,4 @@
-"""The page of a capacity search: its first screen, the search as numbers, and its tables."""
+"""The HTML page of a capacity search: its first screen, charts and tables."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def source(run_dir: Path) -> str:
 
 
 def data_of(source: str) -> PageData:
-    found = re.search(r'id="page-data">(.*?)</script>', source, flags=re.DOTALL)
-    assert found
-    return msgspec.json.decode(found[1], type=PageData)
+    match = re.search(r'id="page-data">(.*?)</script>', source, flags=re.DOTALL)
+    assert match
+    return msgspec.json.decode(match[1], type=PageData)
 
 
 def server_of(document: CapacityResult, name: str) -> ServerCapacity:
-    return next(one for one in document.servers if one.server == name)
+    return next(server for server in document.servers if server.server == name)
 
 
 def screen(document: CapacityResult, *servers: ServerCapacity) -> AnswerBox:
@@ -66,18 +66,20 @@ def test_the_first_screen_ranks_the_servers(run_dir: Path, document: CapacityRes
     assert f"**{box.question}**" in box.markdown and "| waitress |" in box.markdown
 
 
-def test_servers_whose_intervals_overlap_share_a_place(document: CapacityResult) -> None:
+def test_servers_with_overlapping_intervals_share_a_rank(document: CapacityResult) -> None:
     best = replace(document.servers[0], server="a", rate_per_s=300.0, interval_95=(290.0, 310.0))
     near = replace(best, server="b", rate_per_s=295.0, interval_95=(280.0, 305.0))
     far = replace(best, server="c", rate_per_s=200.0, interval_95=(190.0, 210.0))
-    none = replace(best, server="d", rate_per_s=None, interval_95=None)
-    box = screen(document, none, far, near, best)
+    no_rate = replace(best, server="d", rate_per_s=None, interval_95=None)
+
+    box = screen(document, no_rate, far, near, best)
     assert [row[:2] for row in box.tables[0][1]] == [
         ["1=", "a"],
         ["1=", "b"],
         ["3", "c"],
         ["–", "d"],
     ]
+
     assert (
         "; this is 1.02× the rate of b (295/s), but the confidence interval of a overlaps with that of "
         "b, so the "
@@ -86,12 +88,12 @@ def test_servers_whose_intervals_overlap_share_a_place(document: CapacityResult)
     assert "overlap" not in screen(document, best, far).sentence
 
 
-def test_a_search_without_a_rate_says_so(document: CapacityResult) -> None:
-    none = replace(document.servers[0], rate_per_s=None, interval_95=None)
-    assert screen(document, none).sentence == (
+def test_a_search_without_a_rate_is_reported(document: CapacityResult) -> None:
+    no_rate = replace(document.servers[0], rate_per_s=None, interval_95=None)
+    assert screen(document, no_rate).sentence == (
         "No rate was found at which waitress meets the objective."
     )
-    assert screen(document, none, replace(none, server="b")).sentence == (
+    assert screen(document, no_rate, replace(no_rate, server="b")).sentence == (
         "No rate was found at which any server meets the objective."
     )
 
@@ -104,7 +106,9 @@ def test_apps_are_not_ranked_against_each_other(document: CapacityResult) -> Non
     assert "hello: waitress meets" in box.sentence and "cpu: waitress meets" in box.sentence
 
 
-def test_every_trial_is_drawn_and_in_the_table(document: CapacityResult, source: str) -> None:
+def test_every_trial_is_in_the_chart_and_in_the_table(
+    document: CapacityResult, source: str
+) -> None:
     data = data_of(source)
     assert [search.name for search in data.searches] == ["search-0", "search-1", "search-2"]
     for search, server in zip(data.searches, document.servers, strict=True):
@@ -113,6 +117,7 @@ def test_every_trial_is_drawn_and_in_the_table(document: CapacityResult, source:
             trial.rate_per_s for trial in open_loop
         ]
         assert (search.bracket, search.rate_per_s) == (server.bracket, server.rate_per_s)
+
         figure = source[source.index(f'<figure id="{search.name}"') :].partition("</figure>")[0]
         figure = html.unescape(figure)
         assert figure.count("<tr") == 1 + len(server.trials)
@@ -120,40 +125,45 @@ def test_every_trial_is_drawn_and_in_the_table(document: CapacityResult, source:
             assert all(text in figure for text in trial.texts)
 
 
-def test_the_objective_and_its_figures_are_those_of_the_trials(source: str) -> None:
+def test_the_chart_has_the_conditions_and_figures_of_the_trials(source: str) -> None:
     search = data_of(source).searches[0]
-    assert [(one.title, one.unit, one.limit, one.label) for one in search.conditions] == [
+    assert [
+        (condition.title, condition.unit, condition.limit, condition.label)
+        for condition in search.conditions
+    ] == [
         ("p99", "ns", 20e6, "p99<20ms"),
         ("failed", "ratio", 0.001, "error_rate<=0.1%"),
     ]
+
     for trial in search.trials:
         p99_ns, failed = trial.values
         meets = p99_ns is not None and p99_ns < 20e6 and failed is not None and failed <= 0.001
         if trial.outcome != "inconclusive":
             assert (trial.outcome == "met") == meets
+
     assert [trial.number for trial in search.trials if trial.is_repeated] == [4]
 
 
-def test_the_page_follows_the_order_and_works_without_a_summary(
-    tmp_path: Path, source: str
-) -> None:
-    parts = ['id="answer"', 'id="searches"', 'id="validity"', 'id="plan"', 'id="raw"']
-    places = [source.index(part) for part in parts]
-    assert places == sorted(places)
+def test_the_page_has_ordered_sections_and_needs_no_summary(tmp_path: Path, source: str) -> None:
+    sections = ['id="answer"', 'id="searches"', 'id="validity"', 'id="plan"', 'id="raw"']
+    positions = [source.index(section) for section in sections]
+    assert positions == sorted(positions)
+
     url = "http://127.0.0.1:8000/"
-    of_url = write_html(write_search(tmp_path / "url", ("waitress",), url))
-    text = of_url.read_text(encoding="utf-8")
+    page = write_html(write_search(tmp_path / "url", ("waitress",), url))
+    text = page.read_text(encoding="utf-8")
     assert f"What is the highest rate at which {url} meets p99&lt;20ms" in text
     assert f"{url} meets the objective at up to " in text
     assert len(data_of(text).searches) == 1
 
 
-def test_report_shows_the_rate_of_a_search_and_writes_its_page(
+def test_report_shows_a_search_and_writes_its_page(
     run_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (run_dir / "report.html").unlink(missing_ok=True)
     assert run_command(["report", "--verbose", str(run_dir)]) == 0
-    out = capsys.readouterr().out
-    assert all(name in out for name in SERVERS) and "bracket" in out
-    assert f"report: {run_dir / 'report.html'}" in out
+
+    output = capsys.readouterr().out
+    assert all(name in output for name in SERVERS) and "bracket" in output
+    assert f"report: {run_dir / 'report.html'}" in output
     assert data_of((run_dir / "report.html").read_text(encoding="utf-8")).searches

@@ -78,32 +78,32 @@ def result(
         "client",
         "method",
         "server",
-        "nothing",
+        "no verdict",
     ],
 )
 def test_only_a_valid_trial_can_miss(trial: CellResult, met: bool | None) -> None:
     assert OBJECTIVE.judge(trial).met is met
 
 
-LATER = {"check": "steal"}
+DELAYING_CHECK = {"check": "steal"}
 
 
 @pytest.mark.parametrize(
     ("trial", "met", "is_doubtful"),
     [
-        (result("invalid", "host", p99_ms=30.0, **LATER), True, False),
-        (result("invalid", "host", p99_ms=45.0, **LATER), True, True),
-        (result("invalid", "host", p99_ms=60.0, **LATER), False, True),
+        (result("invalid", "host", p99_ms=30.0, **DELAYING_CHECK), True, False),
+        (result("invalid", "host", p99_ms=45.0, **DELAYING_CHECK), True, True),
+        (result("invalid", "host", p99_ms=60.0, **DELAYING_CHECK), False, True),
         (result("warn", "host", p99_ms=60.0, check="contaminated"), False, True),
-        (result("warn", "host", p99_ms=45.0, **LATER), True, False),
+        (result("warn", "host", p99_ms=45.0, **DELAYING_CHECK), True, False),
         (result("invalid", "client", p99_ms=80.0, check="client-stalls"), False, False),
         (
-            result("invalid", "host", outcomes=outcomes(10_000, 9_988), **LATER),
+            result("invalid", "host", outcomes=outcomes(10_000, 9_988), **DELAYING_CHECK),
             False,
             True,
         ),
         (
-            result("invalid", "host", outcomes=outcomes(10_000, 9_900), **LATER),
+            result("invalid", "host", outcomes=outcomes(10_000, 9_900), **DELAYING_CHECK),
             False,
             False,
         ),
@@ -112,7 +112,7 @@ LATER = {"check": "steal"}
         "well inside",
         "just inside",
         "missed",
-        "others",
+        "contaminated",
         "a warning",
         "far beyond",
         "a few failures",
@@ -127,23 +127,25 @@ def test_a_disturbance_that_delays_responses_is_doubtful_near_the_threshold(
 
 
 def test_a_disturbance_that_may_shorten_response_times_makes_a_trial_inconclusive() -> None:
-    both = [reason(check, "invalid") for check in ("steal", "arrival-count")]
-    assert OBJECTIVE.judge(result(verdict=verdict("invalid", "host", *both))).met is None
+    reasons = [reason(check, "invalid") for check in ("steal", "arrival-count")]
+    assert OBJECTIVE.judge(result(verdict=verdict("invalid", "host", *reasons))).met is None
 
 
 def test_a_miss_decided_by_few_requests_needs_a_longer_trial() -> None:
     few = {"outcomes": outcomes(999)}
     short = OBJECTIVE.judge(result(p99_ms=90.0, **few))
     assert (short.met, short.is_too_short) == (None, True)
-    assert not JudgedTrial(result(**few), "bracket", short).is_discarded, (
-        "nothing was wrong with it"
-    )
+
+    assert not JudgedTrial(result(**few), "bracket", short).is_discarded, "the trial was valid"
+
     assert OBJECTIVE.judge(result(**few)).met is True, (
-        "to meet it with few requests is harder than with many"
+        "meeting it with few requests is harder than with many"
     )
+
     failures = outcomes(999, 990)
     assert OBJECTIVE.judge(result(p99_ms=90.0, outcomes=failures)).met is False
-    # 1,000 requests at 50/s, and a fifth more because arrivals vary.
+
+    # 1,000 requests at 50/s, plus 20 % because the number of arrivals varies.
     assert OBJECTIVE.long_enough_ns(50.0) == 24 * NS_PER_S
 
 
@@ -151,8 +153,8 @@ def test_an_unstable_server_misses_regardless_of_its_quantiles() -> None:
     message = "UNSTABLE: the offered rate is above the capacity"
     unstable = reason("backlog-growth", "warn", message)
     growing = reason("backlog-growth", "warn", "the requests in the system grew by 0.6 times")
-    for found, met in ((unstable, False), (growing, True)):
-        assert OBJECTIVE.judge(result(verdict=verdict("warn", "server", found))).met is met
+    for stability, met in ((unstable, False), (growing, True)):
+        assert OBJECTIVE.judge(result(verdict=verdict("warn", "server", stability))).met is met
 
 
 def test_an_objective_limits_failures_by_default() -> None:
@@ -171,20 +173,20 @@ def schema_errors(capacity: ServerCapacity, **changes: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("texts", [[], ["goodput>=100"], ["p99>50ms"], ["capacity>=100"]])
-def test_an_objective_must_get_worse_with_the_load(texts: list[str]) -> None:
+def test_an_objective_needs_a_figure_that_worsens_with_load(texts: list[str]) -> None:
     with pytest.raises(UsageError):
         parse_objective(texts)
 
 
-def state(found: SearchResult | None, *trials: JudgedTrial) -> ServerSearch:
-    return ServerSearch("waitress", list(trials), found)
+def state(search_result: SearchResult | None, *trials: JudgedTrial) -> ServerSearch:
+    return ServerSearch("waitress", list(trials), search_result)
 
 
 def trial(passed: bool, rate: float) -> SearchTrial:
     return SearchTrial(rate, passed, "bisect")
 
 
-FOUND = SearchResult(
+CONFIRMED = SearchResult(
     100.0,
     102.0,
     98.0,
@@ -201,7 +203,7 @@ def judged(cell: CellResult) -> JudgedTrial:
 
 
 def test_a_confirmed_search_is_valid_and_matches_the_schema() -> None:
-    capacity = server_result(state(FOUND, judged(result())), OBJECTIVE, 120 * NS_PER_S)
+    capacity = server_result(state(CONFIRMED, judged(result())), OBJECTIVE, 120 * NS_PER_S)
     assert (capacity.server, capacity.rate_per_s, capacity.bracket) == (
         "waitress",
         100.0,
@@ -209,65 +211,74 @@ def test_a_confirmed_search_is_valid_and_matches_the_schema() -> None:
     )
     assert (capacity.confirmed, capacity.strict_per_s) == ((5, 6), 98.0)
     assert capacity.verdict == verdict()
+
     assert capacity.interval_95 is not None and capacity.estimate_per_s is not None
     low, high = capacity.interval_95
     assert low is not None and high is not None
     assert low <= capacity.estimate_per_s <= high
+
     assert memory_words(capacity.at_rate) == "48 MiB of 512 MiB"
-    loose = result(limits=limits(memory_bytes=512 * MIB, not_enforced=("memory",)))
-    loose_result = server_result(state(FOUND, judged(loose)), OBJECTIVE, 120 * NS_PER_S)
-    assert memory_words(loose_result.at_rate) == "48 MiB", "a limit that did not hold is none"
+
+    not_enforced = result(limits=limits(memory_bytes=512 * MIB, not_enforced=("memory",)))
+    not_enforced_capacity = server_result(
+        state(CONFIRMED, judged(not_enforced)), OBJECTIVE, 120 * NS_PER_S
+    )
+    assert memory_words(not_enforced_capacity.at_rate) == "48 MiB", (
+        "limits that are not enforced are omitted"
+    )
+
     assert exit_code("complete", [capacity]) == 0
     assert schema_errors(capacity) == []
-    assert len(schema_errors(capacity, surprise=1, rate_per_s=0)) == 2
+
+    assert len(schema_errors(capacity, unknown=1, rate_per_s=0)) == 2
 
 
-def test_the_confirmed_rate_is_inside_the_interval() -> None:
-    """Its confirmations met the objective, although the curve through all trials says otherwise."""
+def test_the_confirmed_rate_is_always_inside_the_interval() -> None:
+    """Confirmations take precedence over the curve fitted to all trials."""
     trials = tuple(trial(rate < 330, rate) for rate in (320.0, 325.0, 335.0, 340.0, 345.0) * 4)
     for rate_per_s in (400.0, 250.0):
         confirmations = (Confirmation(rate_per_s, 5, 6),)
-        found = replace(FOUND, trials=trials, confirmations=confirmations)
-        capacity = server_result(state(found), OBJECTIVE, 120 * NS_PER_S)
+        search_result = replace(CONFIRMED, trials=trials, confirmations=confirmations)
+        capacity = server_result(state(search_result), OBJECTIVE, 120 * NS_PER_S)
         assert capacity.interval_95 is not None and capacity.rate_per_s is not None
-        low, upper = capacity.interval_95
-        assert low is not None and upper is not None
-        assert low <= capacity.rate_per_s <= upper
+        low, high = capacity.interval_95
+        assert low is not None and high is not None
+        assert low <= capacity.rate_per_s <= high
 
 
-FULL = resources(cpu_cores_mean=0.95, listen_queue_peak=9)
-WAITING = resources(cpu_cores_mean=0.3, listen_queue_peak=9)
+FULL_CPU = resources(cpu_cores_mean=0.95, listen_queue_peak=9)
+QUEUED = resources(cpu_cores_mean=0.3, listen_queue_peak=9)
 
 
 def fingerprint(name: str) -> AttributionResult:
-    found = FingerprintResult(name=name, sentence="", rule="", source="", value=1, limit=1)
+    result = FingerprintResult(name=name, sentence="", rule="", source="", value=1, limit=1)
     return AttributionResult(
-        **dict.fromkeys(AttributionResult.__struct_fields__) | {"fingerprints": (found,)}  # type: ignore[arg-type]
+        **dict.fromkeys(AttributionResult.__struct_fields__) | {"fingerprints": (result,)}  # type: ignore[arg-type]
     )
 
 
 def database(cores: float) -> ServiceUse:
-    """A service on a core of its own."""
-    used = resources(cpu_cores_mean=cores)
-    return ServiceUse(name="db", cpus=1.0, shares_server_cores=False, resources=used)
+    """A service with a dedicated core and this mean CPU use."""
+    use = resources(cpu_cores_mean=cores)
+    return ServiceUse(name="db", cpus=1.0, shares_server_cores=False, resources=use)
 
 
 @pytest.mark.parametrize(
     ("changes", "limit", "words"),
     [
-        ({"resources": FULL, "limits": limits(cpus=1.0)}, "cpu_limit", "its CPU limit"),
+        ({"resources": FULL_CPU, "limits": limits(cpus=1.0)}, "cpu_limit", "its CPU limit"),
         (
             {"resources": resources(throttled_period_ratio=0.2), "limits": limits(cpus=1.0)},
             "cpu_limit",
             "its CPU limit",
         ),
         (
-            {"resources": FULL, "limits": limits(cpus=4.0)},
+            {"resources": FULL_CPU, "limits": limits(cpus=4.0)},
             "cpu_per_process",
             "one CPU core per process",
         ),
         (
-            {"resources": WAITING, "limits": limits(cpus=1.0)},
+            {"resources": QUEUED, "limits": limits(cpus=1.0)},
             "workers",
             "its workers (connections waited although CPU time was left)",
         ),
@@ -277,28 +288,28 @@ def database(cores: float) -> ServiceUse:
             "a full accept queue",
         ),
         (
-            {"resources": FULL, "attribution": fingerprint("memory_pressure")},
+            {"resources": FULL_CPU, "attribution": fingerprint("memory_pressure")},
             "memory",
             "its memory",
         ),
         (
-            {"resources": WAITING, "limits": limits(cpus=1.0), "services": (database(0.95),)},
+            {"resources": QUEUED, "limits": limits(cpus=1.0), "services": (database(0.95),)},
             "service",
             "db",
         ),
         (
-            {"resources": WAITING, "limits": limits(cpus=1.0), "services": (database(0.05),)},
+            {"resources": QUEUED, "limits": limits(cpus=1.0), "services": (database(0.05),)},
             "waiting",
             "waiting for a thread or for a connection to a service (server and services are not "
             "CPU-bound)",
         ),
         (
-            {"resources": WAITING, "limits": limits(cpus=1.0), "services": (database(0.7),)},
+            {"resources": QUEUED, "limits": limits(cpus=1.0), "services": (database(0.7),)},
             "workers",
             "its workers (connections waited although CPU time was left)",
         ),
         (
-            {"resources": FULL, "limits": limits(cpus=1.0), "services": (database(0.95),)},
+            {"resources": FULL_CPU, "limits": limits(cpus=1.0), "services": (database(0.95),)},
             "cpu_limit",
             "its CPU limit",
         ),
@@ -310,11 +321,13 @@ def test_the_result_names_the_limit_of_the_server(
     changes: dict[str, Any], limit: str | None, words: str | None
 ) -> None:
     missed = [judged(result(p99_ms=60.0, rate=rate, **changes)) for rate in (102.0, 105.0, 125.0)]
-    far_above = judged(result(p99_ms=900.0, rate=400.0, resources=FULL))
-    met = judged(result(resources=FULL))
-    capacity = server_result(state(FOUND, met, *missed, far_above), OBJECTIVE, 120 * NS_PER_S)
+    far_above = judged(result(p99_ms=900.0, rate=400.0, resources=FULL_CPU))
+    met = judged(result(resources=FULL_CPU))
+
+    capacity = server_result(state(CONFIRMED, met, *missed, far_above), OBJECTIVE, 120 * NS_PER_S)
     assert capacity.limited_by == limit
     assert capacity.limiting_services == (("db",) if limit == "service" else ())
+
     answer = answer_of(capacity)
     assert answer is not None and answer.startswith("waitress: 100/s (95 % CI ")
     assert answer.endswith(f", limited by {words}" if words else ")")
@@ -322,7 +335,7 @@ def test_the_result_names_the_limit_of_the_server(
 
 def test_without_a_rate_there_is_no_answer() -> None:
     failed = server_result(
-        state(replace(FOUND, confirmations=(Confirmation(100.0, 2, 6),))),
+        state(replace(CONFIRMED, confirmations=(Confirmation(100.0, 2, 6),))),
         OBJECTIVE,
         120 * NS_PER_S,
     )
@@ -330,17 +343,16 @@ def test_without_a_rate_there_is_no_answer() -> None:
 
 
 def test_short_trials_cause_a_warning() -> None:
-    capacity = server_result(state(FOUND), OBJECTIVE, 5 * NS_PER_S)
-    (remark,) = remarks_of(capacity)
-    assert "p99 depends on the 5 slowest of 500 requests and is unreliable (brevity)" in remark
-    assert remark.endswith(". Use --duration 100s")
+    capacity = server_result(state(CONFIRMED), OBJECTIVE, 5 * NS_PER_S)
+    (warning,) = remarks_of(capacity)
+    assert "p99 depends on the 5 slowest of 500 requests and is unreliable (brevity)" in warning
+    assert warning.endswith(". Use --duration 100s")
     assert capacity.verdict.status == "warn"
 
 
 def test_a_missed_confirmation_leaves_no_rate() -> None:
-    missed = SearchResult(
-        100.0, 102.0, 98.0, FOUND.trials, (Confirmation(100.0, 3, 6), Confirmation(98.04, 2, 6))
-    )
+    confirmations = (Confirmation(100.0, 3, 6), Confirmation(98.04, 2, 6))
+    missed = SearchResult(100.0, 102.0, 98.0, CONFIRMED.trials, confirmations)
     capacity = server_result(state(missed), OBJECTIVE, 120 * NS_PER_S)
     assert (capacity.rate_per_s, capacity.bracket) == (None, (100.0, 102.0))
     assert capacity.verdict.reasons[0].check == "not-confirmed"
@@ -349,55 +361,66 @@ def test_a_missed_confirmation_leaves_no_rate() -> None:
 
 def test_invalid_trials_are_listed_and_too_many_of_them_invalidate_the_search() -> None:
     disturbed = replace(judged(result("invalid", "host")), is_discarded=True)
-    few = server_result(state(FOUND, *[judged(result())] * 9, disturbed), OBJECTIVE, 120 * NS_PER_S)
+
+    few = server_result(
+        state(CONFIRMED, *[judged(result())] * 9, disturbed), OBJECTIVE, 120 * NS_PER_S
+    )
     assert few.verdict.status == "warn"
     assert "discarded and repeated: waitress at 100/s, run 1" in " ".join(remarks_of(few))
+
     many = server_result(
-        state(FOUND, *[judged(result())] * 3, disturbed), OBJECTIVE, 120 * NS_PER_S
+        state(CONFIRMED, *[judged(result())] * 3, disturbed), OBJECTIVE, 120 * NS_PER_S
     )
     assert (many.verdict.status, many.verdict.blame) == ("invalid", "host")
     assert exit_code("complete", [many], ["waitress"]) == 98
 
 
-def test_doubtful_trials_are_repeated_until_a_fifth_was_and_then_counted() -> None:
+def test_a_fifth_of_the_trials_may_be_doubtful_and_repeated_then_they_count() -> None:
     doubtful = judged(result("invalid", "host", p99_ms=60.0, check="steal"))
     assert doubtful.judgement is not None
-    so_far = state(None, *[judged(result())] * 4)
-    so_far.trials.append(doubtful)
-    assert so_far.should_repeat(doubtful.judgement)
-    so_far.discard_last()
-    so_far.trials.append(doubtful)
-    assert not so_far.should_repeat(doubtful.judgement), "a second would be two of six"
-    assert so_far.should_repeat(Judgement(None, "invalid (method)")), (
-        "what cannot be judged never counts"
+    search = state(None, *[judged(result())] * 4)
+    search.trials.append(doubtful)
+    assert search.should_repeat(doubtful.judgement)
+
+    search.discard_last()
+    search.trials.append(doubtful)
+    assert not search.should_repeat(doubtful.judgement), (
+        "a second repeat would be two of six trials"
     )
-    counted = server_result(state(FOUND, *so_far.trials), OBJECTIVE, 120 * NS_PER_S)
+    assert search.should_repeat(Judgement(None, "invalid (method)")), (
+        "inconclusive trials never count"
+    )
+
+    counted = server_result(state(CONFIRMED, *search.trials), OBJECTIVE, 120 * NS_PER_S)
     reasons = {reason.check: reason for reason in counted.verdict.reasons}
     assert (
         "1 of the 5 trials that decide the rate missed the objective but were disturbed"
         in reasons["lower-bound"].message
     )
-    assert "discarded" not in reasons, (
-        "a doubtful trial that was made again is not counted as spoiled"
-    )
+    assert "discarded" not in reasons, "repeated doubtful trials are not reported as discarded"
     assert [trial.doubtful for trial in counted.trials] == [False] * 4 + [True] * 2
     assert rate_words(counted) == "≥ 100/s"
     assert exit_code("complete", [counted]) == 0
     assert exit_code("complete", [counted], ["waitress"]) == 98, (
-        "the server may hold what its bound missed"
+        "the server may sustain more than its lower bound"
     )
-    sure = msgspec.structs.replace(counted, server="sure", verdict=verdict())
-    assert exit_code("complete", [counted, sure], ["sure"]) == 99, (
-        "its own bound is none of another's"
+
+    certain = msgspec.structs.replace(counted, server="certain", verdict=verdict())
+    assert exit_code("complete", [counted, certain], ["certain"]) == 99, (
+        "the lower bound of another server does not matter"
     )
 
 
 def test_misses_far_above_the_upper_bound_cause_no_lower_bound_warning() -> None:
     overloaded = judged(result("invalid", "host", p99_ms=900.0, check="steal", rate=315.0))
     at_the_bound = judged(result("invalid", "host", p99_ms=900.0, check="steal", rate=102.0))
-    far = server_result(state(FOUND, judged(result()), overloaded), OBJECTIVE, 120 * NS_PER_S)
+
+    far = server_result(state(CONFIRMED, judged(result()), overloaded), OBJECTIVE, 120 * NS_PER_S)
     assert far.verdict.status == "valid"
-    near = server_result(state(FOUND, judged(result()), at_the_bound), OBJECTIVE, 120 * NS_PER_S)
+
+    near = server_result(
+        state(CONFIRMED, judged(result()), at_the_bound), OBJECTIVE, 120 * NS_PER_S
+    )
     assert [reason.check for reason in near.verdict.reasons] == ["lower-bound"]
 
 
@@ -420,26 +443,29 @@ def test_a_server_that_did_not_start_has_no_figures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trials", "says"),
+    ("trials", "progress"),
     [(0, "before its first trial"), (1, "after 1 trial"), (3, "after 3 trials")],
 )
-def test_an_unfinished_search_is_invalid(trials: int, says: str) -> None:
+def test_an_unfinished_search_is_invalid(trials: int, progress: str) -> None:
     capacity = server_result(state(None, *[judged(result())] * trials), OBJECTIVE, 120 * NS_PER_S)
     assert (capacity.verdict.status, capacity.verdict.blame) == ("invalid", "method")
     assert remarks_of(capacity) == [
-        f"waitress: the search was interrupted {says} (unfinished, invalid)"
+        f"waitress: the search was interrupted {progress} (unfinished, invalid)"
     ]
     assert is_unfinished(capacity)
     assert schema_errors(capacity) == []
     assert exit_code("interrupted", [capacity]) == 130
-    assert not is_unfinished(server_result(state(FOUND), OBJECTIVE, 120 * NS_PER_S))
+    assert not is_unfinished(server_result(state(CONFIRMED), OBJECTIVE, 120 * NS_PER_S))
 
 
 def test_an_abandoned_search_keeps_its_bounds() -> None:
-    abandoned = SearchResult(100.0, 110.0, 98.0, FOUND.trials, (), is_abandoned=True)
-    ended = state(abandoned)
-    ended.abandoned = ("host", "4 trials at 105/s were invalid")
-    capacity = server_result(ended, OBJECTIVE, 120 * NS_PER_S)
+    abandoned = SearchResult(100.0, 110.0, 98.0, CONFIRMED.trials, (), is_abandoned=True)
+
+    search = state(abandoned)
+    search.abandoned = ("host", "4 trials at 105/s were invalid")
+
+    capacity = server_result(search, OBJECTIVE, 120 * NS_PER_S)
+
     assert (capacity.rate_per_s, capacity.bracket) == (None, (100.0, 110.0))
     assert (capacity.verdict.status, capacity.verdict.blame) == ("invalid", "host")
     assert schema_errors(capacity) == []
@@ -447,7 +473,7 @@ def test_an_abandoned_search_keeps_its_bounds() -> None:
 
 def test_a_threshold_on_an_unknown_capacity_fails() -> None:
     threshold = parse_threshold("capacity>=90", CAPACITY_FIGURES)
-    capacity = server_result(state(FOUND), OBJECTIVE, 120 * NS_PER_S)
+    capacity = server_result(state(CONFIRMED), OBJECTIVE, 120 * NS_PER_S)
     assert failed_thresholds([threshold], [("waitress", capacity)]) == []
     assert failed_thresholds(
         [threshold], [("waitress", msgspec.structs.replace(capacity, rate_per_s=80.0))]
@@ -455,6 +481,7 @@ def test_a_threshold_on_an_unknown_capacity_fails() -> None:
     assert failed_thresholds(
         [threshold], [("waitress", msgspec.structs.replace(capacity, rate_per_s=None))]
     )
+
     with pytest.raises(UsageError, match="unknown figure 'p99'; choose one of capacity"):
         parse_threshold("p99<50ms", CAPACITY_FIGURES)
 

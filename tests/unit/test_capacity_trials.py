@@ -1,4 +1,4 @@
-"""What a single trial is asked for. No server is started here."""
+"""Warm-up settings of single trials, without starting a server."""
 
 from __future__ import annotations
 
@@ -25,36 +25,43 @@ from .test_reruns import ENVIRONMENT
 from .test_summary import EXPERIMENT, FAILURE, FOUND
 
 MODULE = sys.modules["wsgiload.capacity_search.trials"]
-COUNTED = replace(EXPERIMENT, load=replace(EXPERIMENT.load, warmup_requests=100_000))
+WITH_WARMUP_REQUESTS = replace(EXPERIMENT, load=replace(EXPERIMENT.load, warmup_requests=100_000))
 
 
-def test_only_a_rate_has_a_warm_up_by_requests(
+def test_only_open_loop_trials_have_a_warm_up_by_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Experiment] = []
+    experiments: list[Experiment] = []
 
     def run_cell(
         cell: Cell, _found: object, _environment: object, bench: Bench, _log: Path
     ) -> CellRecord:
-        asked.append(bench.setting.experiment)
+        experiments.append(bench.setting.experiment)
         return CellRecord(cell, failure=FAILURE)
 
     monkeypatch.setattr(MODULE, "run_cell", run_cell)
-    setting = Setting(COUNTED, CpuPlan((0,), (0,), shared_cores=True), Limits())
+    setting = Setting(WITH_WARMUP_REQUESTS, CpuPlan((0,), (0,), shared_cores=True), Limits())
     bench = Bench(setting, cast(Backend, None), cast(Janitor, None))
     trials = ServerTrials(FOUND, {"wsgiref": ENVIRONMENT}, bench, RunDirectory(tmp_path, "n"))
+
     trials.carry_out(TrialPlan("wsgiref", Level(connections=8), 1, NS_PER_S))
     trials.carry_out(TrialPlan("wsgiref", Level(rate_per_s=100.0), 1, NS_PER_S))
-    assert [one.load.warmup_requests for one in asked] == [None, 100_000]
-    assert {one.load.warmup_ns for one in asked} == {COUNTED.load.warmup_ns}
+
+    assert [experiment.load.warmup_requests for experiment in experiments] == [None, 100_000]
+    assert {experiment.load.warmup_ns for experiment in experiments} == {
+        WITH_WARMUP_REQUESTS.load.warmup_ns
+    }
 
 
-def test_how_long_a_warm_up_by_requests_takes_is_not_judged_before_there_is_a_rate(
+def test_a_warm_up_by_requests_is_not_checked_before_the_rate_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def no_limits(_: object) -> Backend:
-        raise LimitsError("this came next")
+        raise LimitsError("reached the limits")
 
     monkeypatch.setattr(groups, "select_backend", no_limits)
-    with pytest.raises(LimitsError, match="this came next"), server_trials(COUNTED, print):
+    with (
+        pytest.raises(LimitsError, match="reached the limits"),
+        server_trials(WITH_WARMUP_REQUESTS, print),
+    ):
         pass

@@ -1,4 +1,4 @@
-"""The names a user types become the variants meant, and a bad server file is named."""
+"""Server names, their variants, and invalid server files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ def make_server(name: str, variants: tuple[str, ...] = ("default",), **changes: 
         "source": Path(f"/servers/{name}.py"),
         "requirements": (f"{name}==1",),
         "distribution": name,
-        "variants": tuple(Variant(one, one, True, True, True) for one in variants),
+        "variants": tuple(Variant(variant, variant, True, True, True) for variant in variants),
         "default_variant": variants[-1],
         "command": lambda variant, context: ["serve"],
     }
+
     return Server(**(facts | changes))  # type: ignore[arg-type]
 
 
@@ -39,15 +40,15 @@ def catalogue() -> Catalogue:
     )
 
 
-def ids(found: list[ServerVariant]) -> list[str]:
-    return [one.id for one in found]
+def ids(variants: list[ServerVariant]) -> list[str]:
+    return [variant.id for variant in variants]
 
 
-def test_without_names_everything_that_needs_no_compiler_is_taken(catalogue: Catalogue) -> None:
+def test_by_default_all_servers_without_a_compiler_are_selected(catalogue: Catalogue) -> None:
     assert ids(catalogue.select(None)) == ["alpha-sync", "alpha-threads", "beta"]
 
 
-def test_all_is_everything_that_runs(catalogue: Catalogue) -> None:
+def test_all_selects_every_supported_server(catalogue: Catalogue) -> None:
     assert ids(catalogue.select(["all"])) == [
         "alpha-sync",
         "alpha-threads",
@@ -57,13 +58,13 @@ def test_all_is_everything_that_runs(catalogue: Catalogue) -> None:
     ]
 
 
-def test_a_bare_server_is_its_default_variant_and_the_order_asked_for_is_kept(
+def test_a_server_name_selects_its_default_variant_in_the_given_order(
     catalogue: Catalogue,
 ) -> None:
     assert ids(catalogue.select(["beta", " Alpha ", "alpha-threads"])) == ["beta", "alpha-threads"]
 
 
-def test_servers_to_install_come_once(catalogue: Catalogue) -> None:
+def test_a_server_with_several_variants_is_installed_once(catalogue: Catalogue) -> None:
     assert [server.name for server in catalogue.servers_named(["alpha-sync", "alpha"])] == ["alpha"]
 
 
@@ -76,17 +77,17 @@ def test_an_unknown_server_gets_a_suggestion(catalogue: Catalogue) -> None:
         catalogue.select(["zzzzzz"])
 
 
-def test_no_name_at_all_is_refused(catalogue: Catalogue) -> None:
+def test_an_empty_list_of_servers_is_rejected(catalogue: Catalogue) -> None:
     with pytest.raises(UsageError, match="--servers is empty"):
         catalogue.select(["", " "])
 
 
-def test_a_dead_server_is_refused_with_its_reason(catalogue: Catalogue) -> None:
+def test_an_unusable_server_is_rejected_with_its_reason(catalogue: Catalogue) -> None:
     with pytest.raises(UsageError, match="removed upstream"):
         catalogue.select(["dead"])
 
 
-def test_rows_say_what_can_be_run(catalogue: Catalogue) -> None:
+def test_rows_have_the_status_of_each_server(catalogue: Catalogue) -> None:
     rows = {(row["name"], row["variant"]): row for row in catalogue_rows(catalogue, {"beta"})}
     assert rows["beta", "default"]["status"] == "installed"
     assert rows["alpha", "sync"]["status"] == "available"
@@ -98,20 +99,20 @@ def test_rows_say_what_can_be_run(catalogue: Catalogue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("SERVER = 3\n", "does not define SERVER"),
         ("raise ValueError('no')\n", "ValueError: no"),
         ("def broken(:\n", "SyntaxError"),
     ],
 )
-def test_a_bad_server_file_is_named(tmp_path: Path, text: str, complaint: str) -> None:
-    (tmp_path / "odd.py").write_text(text)
-    with pytest.raises(UsageError, match=rf"odd\.py.*{complaint}"):
+def test_an_invalid_server_file_is_named(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "invalid.py").write_text(text)
+    with pytest.raises(UsageError, match=rf"invalid\.py.*{message}"):
         load_catalogue(tmp_path)
 
 
-def test_an_unpinned_requirement_is_refused(tmp_path: Path) -> None:
+def test_an_unpinned_requirement_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "loose.py").write_text(
         "from pathlib import Path\n"
         "from wsgiload.catalogue.contract import Server, Variant\n"
@@ -123,7 +124,7 @@ def test_an_unpinned_requirement_is_refused(tmp_path: Path) -> None:
         load_catalogue(tmp_path)
 
 
-def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="missing"):
         load_catalogue(tmp_path / "nowhere")
 

@@ -1,4 +1,4 @@
-"""A large request head and the fields of a proxy: what a check concludes from what the app got."""
+"""Server checks with a large request head and with the header fields of a proxy."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from wsgiload.serving import check
 from wsgiload.serving.check_heads import COOKIE, HEAD_BYTES
 from wsgiload.serving.exchange import Response
 
-AS_SENT = "https\n192.0.2.7\nshop.example"
-TRUSTING = Variant("default", "a variant", True, True, True)
+REMAINING_FIELDS = "https\n192.0.2.7\nshop.example"
+TRUSTS_PROXY = Variant("default", "a variant", True, True, True)
 
 
-def checked(
-    answer: Response | OSError, variant: Variant = TRUSTING, profile: str = "tuned"
+def run_checks(
+    reply: Response | OSError, variant: Variant = TRUSTS_PROXY, profile: str = "tuned"
 ) -> check.CheckResult:
-    """What the two checks make of a server that always answers so."""
+    """Run both checks against a server that always sends this response or raises this error."""
 
     def send(port: int, request: object) -> Response:
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
+        if isinstance(reply, OSError):
+            raise reply
+        return reply
 
     server = SimpleNamespace(serves_apps=True)
-    found = SimpleNamespace(variant=variant, server=server)
-    subject: Any = SimpleNamespace(variant=found, port=0, profile=profile)
+    server_variant = SimpleNamespace(variant=variant, server=server)
+    subject: Any = SimpleNamespace(variant=server_variant, port=0, profile=profile)
     result = check.CheckResult("s", profile)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(check, "_exchange", send)
         check._check_large_head(subject, result)
-        if not isinstance(answer, OSError):
+        if not isinstance(reply, OSError):
             check._check_forwarded(subject, result)
     return result
 
@@ -44,71 +45,78 @@ def response(text: str, status: int = 200) -> Response:
     return Response(status, http.client.HTTPMessage(), text.encode())
 
 
-def test_the_head_is_as_large_as_the_check_says() -> None:
+def test_the_request_head_has_the_documented_size() -> None:
     lines = ("GET /cookie HTTP/1.1", "Host: 127.0.0.1:12345", ": ".join(COOKIE), "", "")
     assert len("\r\n".join(lines)) == HEAD_BYTES == 32_768
 
 
-def test_a_cookie_that_arrives_whole_is_proven() -> None:
-    result = checked(response(COOKIE[1]))
+def test_a_complete_cookie_proves_large_heads() -> None:
+    result = run_checks(response(COOKIE[1]))
     assert result.large_head
     assert not any("head" in complaint for complaint in result.complaints)
 
 
 @pytest.mark.parametrize(
-    ("answer", "says"),
+    ("reply", "message"),
     [
         (response("Bad Request", 400), "rejected a request head of 32 KiB with status 400"),
         (response(COOKIE[1][:8190]), "only 8,190 of the 32,711 bytes of a cookie reached the app"),
         (ConnectionResetError(), "closed the connection on a request head of 32 KiB"),
     ],
 )
-def test_a_rejected_head_is_a_complaint_unless_its_file_says_so(
-    answer: Response | OSError, says: str
+def test_a_rejected_head_is_a_complaint_unless_the_limit_is_documented(
+    reply: Response | OSError, message: str
 ) -> None:
-    result = checked(answer)
+    result = run_checks(reply)
     assert result.large_head is False
-    assert says in result.complaints[0]
+    assert message in result.complaints[0]
 
-    known = checked(answer, replace(TRUSTING, head_limit="8,190 bytes per field"))
+    known = run_checks(reply, replace(TRUSTS_PROXY, head_limit="8,190 bytes per field"))
     assert known.large_head is False
     assert not any("32 KiB" in complaint for complaint in known.complaints)
-    stock = checked(answer, profile="stock")
+
+    stock = run_checks(reply, profile="stock")
     assert (stock.large_head, stock.complaints) == (False, [])
 
 
-def test_a_limit_that_is_gone_is_a_complaint() -> None:
-    result = checked(response(COOKIE[1]), replace(TRUSTING, head_limit="8,190 bytes per field"))
+def test_an_outdated_head_limit_is_a_complaint() -> None:
+    result = run_checks(
+        response(COOKIE[1]), replace(TRUSTS_PROXY, head_limit="8,190 bytes per field")
+    )
     assert "it accepts a request head of 32 KiB, but its file says '8,190" in result.complaints[0]
 
 
-def test_forwarded_fields_that_arrive_and_are_trusted_are_proven() -> None:
-    result = checked(response(f"https\n{AS_SENT}"))
+def test_complete_and_trusted_forwarded_fields_are_proven() -> None:
+    result = run_checks(response(f"https\n{REMAINING_FIELDS}"))
     assert result.forwarded
-    assert len(result.complaints) == 1  # of the cookie
+    assert len(result.complaints) == 1  # about the cookie
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
-        (f"http\n{AS_SENT}", "the app sees http, but its file says that it is trusted"),
+        (f"http\n{REMAINING_FIELDS}", "the app sees http, but its file says that it is trusted"),
         ("https\nhttps\n\nshop.example", "the app did not get X-Forwarded-For"),
         ("https\n\n\n", "did not get X-Forwarded-Proto and X-Forwarded-For and X-Forwarded-Host"),
         ("", "the app did not get X-Forwarded-Proto"),
     ],
 )
-def test_lost_and_ignored_fields_are_complaints(lines: str, says: str) -> None:
-    result = checked(response(lines))
+def test_lost_and_ignored_fields_are_complaints(lines: str, message: str) -> None:
+    result = run_checks(response(lines))
     assert result.forwarded is False
-    assert any(says in complaint for complaint in result.complaints)
+    assert any(message in complaint for complaint in result.complaints)
 
 
-def test_a_server_that_cannot_trust_a_proxy_still_passes_the_fields_on() -> None:
-    reason = replace(TRUSTING, no_trusted_proxies="it has no setting for it")
-    known = checked(response(f"http\n{AS_SENT}"), reason)
+def test_a_server_without_proxy_trust_must_pass_the_fields_on() -> None:
+    untrusting = replace(TRUSTS_PROXY, no_trusted_proxies="it has no setting for it")
+    known = run_checks(response(f"http\n{REMAINING_FIELDS}"), untrusting)
     assert known.forwarded is False
     assert not any("X-Forwarded" in complaint for complaint in known.complaints)
-    lost = checked(response("http\nhttps\n\n"), reason)
+
+    lost = run_checks(response("http\nhttps\n\n"), untrusting)
     assert any("did not get X-Forwarded-For" in complaint for complaint in lost.complaints)
-    fixed = checked(response(f"https\n{AS_SENT}"), reason)
-    assert any("sees https, but its file says 'it has" in one for one in fixed.complaints)
+
+    trusting = run_checks(response(f"https\n{REMAINING_FIELDS}"), untrusting)
+    assert any(
+        "sees https, but its file says 'it has" in complaint for complaint in trusting.complaints
+    )

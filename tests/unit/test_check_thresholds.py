@@ -1,5 +1,4 @@
-"""Thresholds that the user sets reach who checks: the generator's its plan, ours the judgement of a
-cell."""
+"""User-defined check thresholds go to the generator's plan or to the orchestrator's checks."""
 
 from __future__ import annotations
 
@@ -23,38 +22,34 @@ from wsgiload.loads.thresholds import (
 
 
 @pytest.mark.parametrize(
-    "words",
+    "texts",
     [
         ("send-lag.warn=0.02", "app-calls.warn=0.5", "send-lag.invalid=0.5", "kernel-drops.warn=9"),
         ("C4.warn=0.02", "C17.warn=0.5", "C4.invalid=0.5", "C18.warn=9"),
     ],
     ids=["names", "codes"],
 )
-def test_they_are_divided_by_who_checks(words: Sequence[str]) -> None:
-    given = [parse_check_threshold(word) for word in words]
-    assert of_generator(given) == {"send-lag": {"warn": 0.02, "invalid": 0.5}}
-    assert of_orchestrator(given) == {
+def test_thresholds_are_split_between_generator_and_orchestrator(texts: Sequence[str]) -> None:
+    thresholds = [parse_check_threshold(text) for text in texts]
+    assert of_generator(thresholds) == {"send-lag": {"warn": 0.02, "invalid": 0.5}}
+    assert of_orchestrator(thresholds) == {
         "app-calls": {"warn": 0.5, "invalid": 0.0001},
         "kernel-drops": {"warn": 9.0},
     }
     assert of_orchestrator([]) == ORCHESTRATOR_THRESHOLDS
-    assert ORCHESTRATOR_THRESHOLDS["app-calls"]["warn"] == 0.0, "the defaults stay"
+    assert ORCHESTRATOR_THRESHOLDS["app-calls"]["warn"] == 0.0, "the defaults are unchanged"
 
 
 @pytest.mark.parametrize(
     "command", [["load", "http://127.0.0.1:9/"], ["sweep", "--servers", "wsgiref"]]
 )
-def test_the_command_line_puts_them_into_the_plan(
+def test_thresholds_from_the_command_line_are_in_the_plan(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [
-        "--check-threshold",
-        "send-lag.warn=0.02",
-        "--check-threshold",
-        "client-cpu.invalid=0.9",
-        "--dry-run",
-    ]
-    assert run([*command, *words]) == 0
+    thresholds = "--check-threshold send-lag.warn=0.02 --check-threshold client-cpu.invalid=0.9"
+    options = [*thresholds.split(), "--dry-run"]
+
+    assert run([*command, *options]) == 0
     plan = json.loads(capsys.readouterr().out)
     if command[0] == "load":
         assert plan["thresholds"] == {"send-lag": {"warn": 0.02}, "client-cpu": {"invalid": 0.9}}
@@ -65,13 +60,13 @@ def test_the_command_line_puts_them_into_the_plan(
         ]
 
 
-def test_a_sweep_refuses_unknown_ones_before_anything_starts() -> None:
+def test_a_sweep_rejects_unknown_thresholds_before_it_starts() -> None:
     with pytest.raises(UsageError, match="the check C99 has no thresholds"):
         wsgiload.sweep(servers=["wsgiref"], load=LoadOptions(check_thresholds={"C99.warn": 1}))
 
 
 @pytest.mark.parametrize(
-    ("limits", "says"),
+    ("limits", "message"),
     [
         ({"send-lag": 1}, "'send-lag' is not a threshold; write it like send-lag.warn"),
         (
@@ -83,12 +78,14 @@ def test_a_sweep_refuses_unknown_ones_before_anything_starts() -> None:
         ({"C4.wran": 1}, "(C4|send-lag) has no threshold wran"),
     ],
 )
-def test_a_mistake_in_python_is_a_usage_error(limits: Mapping[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+def test_an_invalid_threshold_in_python_is_a_usage_error(
+    limits: Mapping[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
         wsgiload.start("http://127.0.0.1:9/", rate=1, options=LoadOptions(check_thresholds=limits))
 
 
-def test_a_mapping_is_kept_in_its_order() -> None:
+def test_a_mapping_keeps_its_order() -> None:
     assert check_thresholds_of({"C5.warn_p99_ns": 5, "send-lag.warn": 1}) == (
         ("send-lag-absolute.warn_p99_ns", 5.0),
         ("send-lag.warn", 1.0),

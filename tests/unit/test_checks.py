@@ -1,4 +1,4 @@
-"""What a check found is kept for ``servers show``, and shown as a table and as Markdown."""
+"""Check results: storage for ``servers show``, tables and Markdown."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def variant(name: str) -> ServerVariant:
     return CATALOGUE.select([name])[0]
 
 
-def proven(name: str) -> CheckResult:
-    """A result in which everything holds."""
+def passing_result(name: str) -> CheckResult:
+    """A result in which every check passed."""
     result = CheckResult(name, "tuned", version="1.2.3", python="3.11.7")
     result.right_body = result.keepalive_as_claimed = result.framing_as_claimed = result.echo = True
     result.errors_passed = result.backlog_as_asked = result.within_budget = result.clean_stop = True
@@ -40,8 +40,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(tmp_path / "cache"))
 
 
-def test_everything_must_hold() -> None:
-    assert proven("waitress").passed
+def test_every_check_must_pass() -> None:
+    assert passing_result("waitress").passed
     for name in (
         "right_body",
         "keepalive_as_claimed",
@@ -50,32 +50,37 @@ def test_everything_must_hold() -> None:
         "within_budget",
         "backlog_as_asked",
     ):
-        result = proven("waitress")
+        result = passing_result("waitress")
         setattr(result, name, None)
         assert not result.passed, name
-    complaining = proven("waitress")
-    complaining.complaints.append("it wrote 9 bytes")
-    assert not complaining.passed
+
+    with_complaint = passing_result("waitress")
+    with_complaint.complaints.append("it wrote 9 bytes")
+    assert not with_complaint.passed
 
 
-def test_a_result_is_kept_until_the_lock_changes(tmp_path: Path) -> None:
+def test_a_result_is_stored_until_the_lock_file_changes(tmp_path: Path) -> None:
     assert read_checks(variant("waitress")) == []
-    store_checks([variant("waitress")], [proven("waitress")])
-    store_checks([variant("cheroot")], [proven("cheroot")])
+    store_checks([variant("waitress")], [passing_result("waitress")])
+    store_checks([variant("cheroot")], [passing_result("cheroot")])
+
     (result,) = read_checks(variant("waitress"))
     assert (result.server, result.version, result.passed) == ("waitress", "1.2.3", True)
-    assert result == proven("waitress")
-    found = variant("waitress")
-    other = replace(found, server=replace(found.server, source=tmp_path / "waitress.py"))
-    assert read_checks(other) == []
+    assert result == passing_result("waitress")
+
+    original = variant("waitress")
+    changed = replace(original, server=replace(original.server, source=tmp_path / "waitress.py"))
+    assert read_checks(changed) == []
 
 
-def test_the_table_names_what_does_not_hold() -> None:
+def test_the_table_lists_failures_and_complaints() -> None:
     failed = CheckResult("bjoern", "tuned", failure="it needs libev-dev")
-    wrong = proven("waitress")
+    wrong = passing_result("waitress")
     wrong.echo = wrong.record(False, "of 1 MiB posted, 3 bytes came back")
+
     stream = io.StringIO()
     print_checks([failed, wrong], Console(file=stream, width=200))
+
     assert "bjoern: it needs libev-dev" in stream.getvalue()
     assert "waitress: of 1 MiB posted, 3 bytes came back" in stream.getvalue()
 
@@ -83,20 +88,23 @@ def test_the_table_names_what_does_not_hold() -> None:
 def test_a_narrow_terminal_gets_the_number_of_passed_checks() -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=100, force_terminal=True, color_system=None)
-    print_checks([proven("waitress")], console)
+    print_checks([passing_result("waitress")], console)
+
     assert "11 of 11" in stream.getvalue()
     assert max(len(line) for line in stream.getvalue().splitlines()) <= 100
 
 
-def test_the_page_has_a_row_per_server_and_the_refused_ones_with_their_reason() -> None:
-    legacy = proven("meinheld")
+def test_the_page_has_a_row_per_server_and_reasons_for_refused_servers() -> None:
+    legacy = passing_result("meinheld")
     legacy.legacy = True
-    text = markdown_catalogue(CATALOGUE, [proven("waitress"), legacy])
+    text = markdown_catalogue(CATALOGUE, [passing_result("waitress"), legacy])
+
     assert "| waitress | 1.2.3 | 3.11.7 | yes | yes |" in text
     assert "| meinheld (legacy) |" in text
     assert "- `gunicorn-eventlet`: gunicorn 26 removed" in text
     assert "`meinheld`, `meinheld-gunicorn`: each header field is limited" in text
     assert "`bjoern-processes`, `cheroot`, " in text
     assert ": no setting for trusted proxies" in text
+
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in rows}) == 1

@@ -1,4 +1,4 @@
-"""docs/checks.md has every threshold of every check with its default, and none that does not exist."""
+"""docs/checks.md lists exactly the existing thresholds with their defaults."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ LOADGEN = ROOT / "target" / "release" / "loadgen"
 
 @pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
 def test_every_threshold_is_documented_with_its_default() -> None:
-    words = [LOADGEN, "http://127.0.0.1:9/", "--dry-run"]
-    plan = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    command = [LOADGEN, "http://127.0.0.1:9/", "--dry-run"]
+    plan = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     text = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8")
-    # The code may still go by the codes, which the table lists beside the names.
+
+    # The plan may use codes, which the table lists next to the names.
     names = {
         code: name for name, code in re.findall(r"^\| `([a-z-]+)` \| (C\d+) \|", text, re.MULTILINE)
     }
     assert len(names) == 20
+
     thresholds = {**plan["thresholds"], **ORCHESTRATOR_THRESHOLDS}
     defaults = {
         f"{names.get(check, check)}.{key}": float(limit)

@@ -1,4 +1,4 @@
-"""A claim is confirmed or refuted only by an interval, and says else what would decide it."""
+"""Claims of published studies: confirmed or refuted by an interval, or undecided with a reason."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .invented_cells import cell, invalid
 from .report_fixture import read_load, summary_of, write_run
 
 MS = 1_000_000
-# Four runs, not quite alike.
+# Relative throughput of four runs.
 SPREAD = (0.98, 1.0, 1.01, 1.02)
 
 
 def runs(
     server: str, load: float, per_s: float, *, is_open: bool = False, count: int = 4, **changes: Any
 ) -> list[CellResult]:
-    """Runs of a server, named with its variant, at a load, with this throughput."""
+    """Runs of a server (name/variant) at a load level with this mean throughput."""
     name, _, variant = server.partition("/")
-    plain: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "server": name,
         "variant": variant or "default",
         "app": "files:app",
@@ -45,111 +45,118 @@ def runs(
         "limits": limits(cpus=2.0),
     }
     return [
-        cell(server, run, rate_result=rates(per_s * factor), **plain | changes)
+        cell(server, run, rate_result=rates(per_s * factor), **defaults | changes)
         for run, factor in enumerate(SPREAD[:count], start=1)
     ]
 
 
 def judgement(study: str, name: str, cells: list[CellResult]) -> ClaimJudgement:
-    found = {one.claim.name: one.judgement for one in judged(study, summary(cells), {})}
-    return found[name]
+    judgements = {entry.claim.name: entry.judgement for entry in judged(study, summary(cells), {})}
+    return judgements[name]
 
 
 def summary(cells: list[CellResult], order: tuple[str, ...] = ()) -> Summary:
     return msgspec.structs.replace(summary_of(cells, servers=(), rates=None), order=order)
 
 
-SIX = ("bjoern", "cherrypy", "gunicorn/sync", "meinheld", "mod_wsgi/express", "uwsgi/http")
+SERVERS = ("bjoern", "cherrypy", "gunicorn/sync", "meinheld", "mod_wsgi/express", "uwsgi/http")
 
 
-def six(load: float = 100, **of_one: dict[str, Any]) -> list[CellResult]:
-    """The six servers, alike but for what is given of one."""
+def runs_of_six(load: float = 100, **changes: dict[str, Any]) -> list[CellResult]:
+    """Runs of the six servers with equal results, except for the changes given by server."""
     return [
-        one
-        for server in SIX
-        for one in runs(server, load, **{"per_s": 500} | of_one.get(server.partition("/")[0], {}))
+        run
+        for server in SERVERS
+        for run in runs(server, load, **{"per_s": 500} | changes.get(server.partition("/")[0], {}))
     ]
 
 
 # --- throughput
 
 
-def test_the_fastest_is_ahead_of_each_other_one() -> None:
+def test_the_fastest_server_is_ahead_of_every_other_server() -> None:
     name, study = "bjoern-fastest", "appdynamics-2016"
-    found = judgement(study, name, six(bjoern={"per_s": 900}))
-    assert (found.status, found.because) == ("confirmed", None)
-    assert found.ours == "1.80× [1.80×, 1.80×] the throughput of cherrypy at 100 connections"
-    slower = judgement(study, name, six(bjoern={"per_s": 900}, meinheld={"per_s": 1000}))
+    result = judgement(study, name, runs_of_six(bjoern={"per_s": 900}))
+    assert (result.status, result.because) == ("confirmed", None)
+    assert result.ours == "1.80× [1.80×, 1.80×] the throughput of cherrypy at 100 connections"
+
+    slower = judgement(study, name, runs_of_six(bjoern={"per_s": 900}, meinheld={"per_s": 1000}))
     assert slower.status == "refuted"
     assert "of meinheld" in (slower.ours or "")
-    assert judgement(study, name, six()).status == "undecided"
+
+    assert judgement(study, name, runs_of_six()).status == "undecided"
 
 
-def test_the_fastest_is_ahead_of_those_that_vary_too() -> None:
-    cells = six(bjoern={"per_s": 900}, meinheld={"per_s": 400})
+def test_the_fastest_server_must_be_ahead_of_varying_servers() -> None:
+    cells = runs_of_six(bjoern={"per_s": 900}, meinheld={"per_s": 400})
     per_s = {1: 50.0, 2: 850.0, 3: 100.0, 4: 890.0}
     varied = [
-        msgspec.structs.replace(one, rate_result=rates(per_s[one.run]))
-        if one.server == "meinheld"
-        else one
-        for one in cells
+        msgspec.structs.replace(run, rate_result=rates(per_s[run.run]))
+        if run.server == "meinheld"
+        else run
+        for run in cells
     ]
-    found = judgement("appdynamics-2016", "bjoern-fastest", varied)
-    assert found.status == "undecided"
-    assert "of meinheld" in (found.ours or "")
+
+    result = judgement("appdynamics-2016", "bjoern-fastest", varied)
+    assert result.status == "undecided"
+    assert "of meinheld" in (result.ours or "")
 
 
-def test_too_few_runs_decide_nothing() -> None:
-    cells = [one for one in six(bjoern={"per_s": 9000}) if one.run <= 3]
-    found = judgement("appdynamics-2016", "bjoern-fastest", cells)
-    assert found.status == "undecided"
-    assert found.ours == "18.0× the throughput of cherrypy at 100 connections"
-    assert found.because == "more runs, such as --runs 6"
+def test_too_few_runs_leave_a_claim_undecided() -> None:
+    cells = [run for run in runs_of_six(bjoern={"per_s": 9000}) if run.run <= 3]
+    result = judgement("appdynamics-2016", "bjoern-fastest", cells)
+    assert result.status == "undecided"
+    assert result.ours == "18.0× the throughput of cherrypy at 100 connections"
+    assert result.because == "more runs, such as --runs 6"
 
 
-def test_an_invalid_or_absent_server_is_no_loser() -> None:
-    cells = [one if one.server != "meinheld" else invalid(one) for one in six()]
-    found = judgement("appdynamics-2016", "bjoern-fastest", cells)
-    assert (found.status, found.ours) == ("undecided", None)
-    assert found.because == "a valid run of meinheld"
-    assert judgement("appdynamics-2016", "nginx-irrelevant", six()).because == (
+def test_an_invalid_or_missing_server_leaves_a_claim_undecided() -> None:
+    cells = [run if run.server != "meinheld" else invalid(run) for run in runs_of_six()]
+    result = judgement("appdynamics-2016", "bjoern-fastest", cells)
+    assert (result.status, result.ours) == ("undecided", None)
+    assert result.because == "a valid run of meinheld"
+
+    assert judgement("appdynamics-2016", "nginx-irrelevant", runs_of_six()).because == (
         "a valid run of uwsgi-nginx"
     )
-    apart = [*runs("uwsgi/nginx", 10, 5), *runs("gunicorn/nginx", 20, 5)]
-    found = judgement("dyedov-2012", "server-irrelevant", apart)
-    assert found.because == "valid runs of gunicorn-nginx, uwsgi-nginx at one load level"
+
+    at_different_levels = [*runs("uwsgi/nginx", 10, 5), *runs("gunicorn/nginx", 20, 5)]
+    result = judgement("dyedov-2012", "server-irrelevant", at_different_levels)
+    assert result.because == "valid runs of gunicorn-nginx, uwsgi-nginx at one load level"
 
 
-def test_only_the_app_of_the_claim_counts() -> None:
-    both = [*runs("circus/meinheld", 50, 90), *runs("gunicorn/gevent", 50, 60)]
-    both += [
+def test_only_runs_of_the_app_of_the_claim_count() -> None:
+    cells = [*runs("circus/meinheld", 50, 90), *runs("gunicorn/gevent", 50, 60)]
+    cells += [
         *runs("circus/meinheld", 200, 10, app="database:app"),
         *runs("gunicorn/gevent", 200, 60, app="database:app"),
     ]
-    found = judgement("ziade-2012", "circus-ahead", both)
-    assert found.status == "confirmed"
-    assert (found.ours or "").endswith("at 50 connections")
+
+    result = judgement("ziade-2012", "circus-ahead", cells)
+    assert result.status == "confirmed"
+    assert (result.ours or "").endswith("at 50 connections")
 
 
 @pytest.mark.parametrize(
     ("factor", "status"), [(1.0, "confirmed"), (1.5, "refuted"), (0.5, "refuted")]
 )
-def test_as_fast_is_an_interval_within_ten_percent(factor: float, status: str) -> None:
+def test_equally_fast_means_an_interval_within_ten_percent(factor: float, status: str) -> None:
     cells = [*runs("uwsgi/nginx", 40, 100), *runs("gunicorn/nginx", 40, 100 * factor)]
     assert judgement("dyedov-2012", "server-irrelevant", cells).status == status
 
 
-def test_a_wide_interval_is_neither_the_same_nor_different() -> None:
-    apart = [0.8, 1.3, 0.9, 1.2]
+def test_a_wide_interval_leaves_equality_undecided() -> None:
+    factors = [0.8, 1.3, 0.9, 1.2]
     cells = runs("uwsgi/nginx", 40, 100)
-    for one, factor in zip(runs("gunicorn/nginx", 40, 100), apart, strict=True):
-        cells.append(msgspec.structs.replace(one, rate_result=rates(100 * factor)))
-    found = judgement("dyedov-2012", "server-irrelevant", cells)
-    assert (found.status, found.because) == ("undecided", "more runs, such as --runs 6")
+    for run, factor in zip(runs("gunicorn/nginx", 40, 100), factors, strict=True):
+        cells.append(msgspec.structs.replace(run, rate_result=rates(100 * factor)))
+
+    result = judgement("dyedov-2012", "server-irrelevant", cells)
+    assert (result.status, result.because) == ("undecided", "more runs, such as --runs 6")
 
 
 def slides(**per_s: float) -> list[CellResult]:
-    """The servers of the slides at 3000/s; those that are not given serve all of it."""
+    """Runs of the servers of the slides at 3,000/s; their default throughput is the offered rate."""
     servers = {
         "gevent": "gevent/pywsgi",
         "uwsgi": "uwsgi/http",
@@ -160,33 +167,35 @@ def slides(**per_s: float) -> list[CellResult]:
         "cold": "pypy/gevent-cold",
         "warm": "pypy/gevent-warm",
     }
+
     return [
-        one
-        for short, server in servers.items()
-        for one in runs(server, 3000, per_s.get(short, 3000.0), is_open=True)
+        run
+        for name, server in servers.items()
+        for run in runs(server, 3000, per_s.get(name, 3000.0), is_open=True)
     ]
 
 
 def same_throughput(cells: list[CellResult]) -> list[CellResult]:
-    """Every run exactly as fast as the first."""
+    """These runs without the variation between runs."""
     return [
         msgspec.structs.replace(
-            one, rate_result=rates(round(one.rate_result.goodput_per_s / SPREAD[one.run - 1]))
+            run, rate_result=rates(round(run.rate_result.goodput_per_s / SPREAD[run.run - 1]))
         )
-        for one in cells
-        if one.rate_result is not None and one.rate_result.goodput_per_s is not None
+        for run in cells
+        if run.rate_result is not None and run.rate_result.goodput_per_s is not None
     ]
 
 
-def test_a_ranking_is_refuted_by_one_pair() -> None:
-    falling = slides(
+def test_one_pair_in_the_wrong_order_refutes_a_ranking() -> None:
+    ranked = slides(
         gevent=2900, uwsgi=2800, tornado=2000, cherrypy=1500, gunicorn=1200, twisted=1000
     )
-    assert judgement("slides-2013", "ranking", falling).status == "confirmed"
-    other = slides(tornado=1000, cherrypy=1500)
-    found = judgement("slides-2013", "ranking", other)
-    assert found.status == "refuted"
-    assert "tornado 1,000/s" in (found.ours or "")
+    assert judgement("slides-2013", "ranking", ranked).status == "confirmed"
+
+    swapped = slides(tornado=1000, cherrypy=1500)
+    result = judgement("slides-2013", "ranking", swapped)
+    assert result.status == "refuted"
+    assert "tornado 1,000/s" in (result.ours or "")
 
 
 def varied(server: str, per_s: tuple[float, float, float, float]) -> list[CellResult]:
@@ -246,145 +255,160 @@ def test_equal_throughputs_need_a_higher_load_only_at_the_offered_rate(
     assert (found.status, found.because) == ("undecided", because)
 
 
-def test_erratic_is_more_spread_from_second_to_second(tmp_path: Path) -> None:
+def test_erratic_throughput_has_a_higher_standard_deviation_over_time(tmp_path: Path) -> None:
     stored = read_load(write_run(tmp_path / "run"), "waitress@1000#1")
-    one = stored.intervals[0]
+    interval = stored.intervals[0]
 
     def load(*counts: int) -> LoadReport:
-        intervals = tuple(msgspec.structs.replace(one, ok=count) for count in counts)
+        intervals = tuple(msgspec.structs.replace(interval, ok=count) for count in counts)
         return msgspec.structs.replace(stored, intervals=intervals)
 
     cells = [*runs("uwsgi/gevent", 2000, 900), *runs("gunicorn/gevent", 2000, 900)]
-    wild, calm = load(100, 900, 500), load(490, 510, 500)
-    loads = {cell.id: wild if cell.server == "uwsgi" else calm for cell in cells}
+    erratic, steady = load(100, 900, 500), load(490, 510, 500)
+    loads = {cell.id: erratic if cell.server == "uwsgi" else steady for cell in cells}
 
-    def status(known: dict[str, LoadReport]) -> ClaimJudgement:
-        found = judged("kgriffs-2012", summary(cells), known)
-        return next(two.judgement for two in found if two.claim.name == "uwsgi-erratic")
+    def status(loads: dict[str, LoadReport]) -> ClaimJudgement:
+        result = judged("kgriffs-2012", summary(cells), loads)
+        return next(entry.judgement for entry in result if entry.claim.name == "uwsgi-erratic")
 
     assert status(loads).status == "confirmed"
     assert (status(loads).ours or "").startswith(
         "standard deviation of the throughput: 40.0× [40.0×, 40.0×] that of gunicorn-gevent"
     )
-    swapped = {cell.id: calm if cell.server == "uwsgi" else wild for cell in cells}
+    swapped = {cell.id: steady if cell.server == "uwsgi" else erratic for cell in cells}
     assert status(swapped).status == "refuted"
     short = {cell.id: load(1, 2) for cell in cells}
     assert status(short).because == "longer runs, such as --duration 10s"
-    steady = load(500, 500, 500)
-    even = {cell.id: steady if cell.server == "uwsgi" else calm for cell in cells}
-    assert status(even).because == "a higher load, such as --connections 4000"
-    assert status(even).ours == "uwsgi-gevent had a constant throughput at 2,000 connections"
+    constant = load(500, 500, 500)
+    constant_loads = {cell.id: constant if cell.server == "uwsgi" else steady for cell in cells}
+    assert status(constant_loads).because == "a higher load, such as --connections 4000"
+    assert (
+        status(constant_loads).ours == "uwsgi-gevent had a constant throughput at 2,000 connections"
+    )
 
 
-def test_saturation_is_less_than_the_rate_in_every_run() -> None:
+def test_saturation_means_less_than_the_offered_rate_in_every_run() -> None:
     name, study = "cherrypy-saturates", "slides-2013"
-    found = judgement(study, name, slides(cherrypy=1785))
-    assert found.status == "confirmed"
-    assert found.ours == "1,790 [1,740, 1,840] of 3,000 requests/s"
+    result = judgement(study, name, slides(cherrypy=1785))
+    assert result.status == "confirmed"
+    assert result.ours == "1,790 [1,740, 1,840] of 3,000 requests/s"
+
     assert judgement(study, name, same_throughput(slides())).status == "refuted"
     assert judgement(study, name, slides()).status == "undecided"
     assert judgement(study, name, []).because == "a valid run of cherrypy at 3,000/s"
 
 
-def test_a_cold_pypy_is_slow_and_a_warm_one_is_not() -> None:
+def test_only_a_cold_pypy_must_be_slow() -> None:
     name, study = "pypy-needs-warm-up", "slides-2013"
-    found = judgement(study, name, same_throughput(slides(cold=2500)))
-    assert found.status == "confirmed"
-    assert found.ours == (
+    result = judgement(study, name, same_throughput(slides(cold=2500)))
+    assert result.status == "confirmed"
+    assert result.ours == (
         "at 3,000/s: pypy-gevent-cold has 0.83× [0.83×, 0.83×] the throughput of pypy-gevent-warm; "
         "pypy-gevent-warm has 1.00× [1.00×, 1.00×] the throughput of uwsgi-http; "
         "slowest response of pypy-gevent-cold: 2 ms"
     )
+
     assert judgement(study, name, same_throughput(slides())).status == "refuted"
     assert judgement(study, name, same_throughput(slides(warm=2000))).status == "refuted"
 
 
-# --- how it was measured
+# --- measurement procedure
 
 
 def orders(cells: list[CellResult], seed: int = 1) -> tuple[str, ...]:
-    """The cells of each run in a random order of its own."""
-    draw = random.Random(seed)
-    by_run = {run: [one.id for one in cells if one.run == run] for run in range(1, 5)}
-    return tuple(one for ids in by_run.values() for one in draw.sample(ids, len(ids)))
+    """A random order of the cells of each run."""
+    rng = random.Random(seed)
+    by_run = {run: [cell.id for cell in cells if cell.run == run] for run in range(1, 5)}
+    return tuple(cell_id for ids in by_run.values() for cell_id in rng.sample(ids, len(ids)))
 
 
-def drifting(end: float) -> tuple[list[CellResult], tuple[str, ...]]:
-    """The six servers, which at the end of a round have so many times their throughput at its
-    start."""
-    cells = six(bjoern={"per_s": 5000})
+def drifting(factor: float) -> tuple[list[CellResult], tuple[str, ...]]:
+    """Runs of the six servers whose throughput changes by this factor over each round, with their
+    order."""
+    cells = runs_of_six(bjoern={"per_s": 5000})
     order = orders(cells)
-    places = {one: order.index(one) % len(SIX) / (len(SIX) - 1) for one in order}
+    positions = {
+        cell_id: order.index(cell_id) % len(SERVERS) / (len(SERVERS) - 1) for cell_id in order
+    }
+
     changed = []
-    for one in cells:
-        per_s = (one.rate_result.goodput_per_s if one.rate_result else None) or 0.0
+    for result in cells:
+        per_s = (result.rate_result.goodput_per_s if result.rate_result else None) or 0.0
         changed.append(
-            msgspec.structs.replace(one, rate_result=rates(per_s * end ** places[one.id]))
+            msgspec.structs.replace(
+                result, rate_result=rates(per_s * factor ** positions[result.id])
+            )
         )
     return changed, order
 
 
 @pytest.mark.parametrize(
-    ("end", "status"), [(1.0, "confirmed"), (1.05, "confirmed"), (0.5, "refuted"), (2.0, "refuted")]
+    ("factor", "status"),
+    [(1.0, "confirmed"), (1.05, "confirmed"), (0.5, "refuted"), (2.0, "refuted")],
 )
-def test_order_matters_where_the_end_of_a_round_differs_from_its_start(
-    end: float, status: str
-) -> None:
-    cells, order = drifting(end)
+def test_order_matters_if_throughput_drifts_within_a_round(factor: float, status: str) -> None:
+    cells, order = drifting(factor)
+
     results = judged("appdynamics-2016", summary(cells, order), {})
-    found = next(one.judgement for one in results if one.claim.name == "order-irrelevant")
-    assert found.status == status
-    text = (
-        f"throughput at the end of a round: {end:.2f}× [{end:.2f}×, {end:.2f}×] that at its start"
-    )
-    assert (found.ours or "").startswith(text)
-    assert (found.ours or "").endswith("over 4 rounds")
+    result = next(entry.judgement for entry in results if entry.claim.name == "order-irrelevant")
+    assert result.status == status
+    text = f"throughput at the end of a round: {factor:.2f}× [{factor:.2f}×, {factor:.2f}×] that at its start"
+    assert (result.ours or "").startswith(text)
+    assert (result.ours or "").endswith("over 4 rounds")
 
 
-def test_order_needs_orders_that_differ() -> None:
-    cells = six()
-    same = tuple(one.id for run in range(1, 5) for one in cells if one.run == run)
-    few = [one for one in cells if one.run < 4]
-    for of, order, because in (
+def test_the_effect_of_order_needs_different_orders() -> None:
+    cells = runs_of_six()
+    same = tuple(cell.id for run in range(1, 5) for cell in cells if cell.run == run)
+    few = [cell for cell in cells if cell.run < 4]
+    for runs_of_order, order, because in (
         (cells, same, "rounds in different orders"),
         (cells, (), "at least four runs of two or more servers"),
         (few, orders(few), "at least four runs of two or more servers"),
     ):
-        results = judged("appdynamics-2016", summary(of, order), {})
-        found = next(one.judgement for one in results if one.claim.name == "order-irrelevant")
-        assert (found.status, found.because) == ("undecided", because)
+        results = judged("appdynamics-2016", summary(runs_of_order, order), {})
+        result = next(
+            entry.judgement for entry in results if entry.claim.name == "order-irrelevant"
+        )
+        assert (result.status, result.because) == ("undecided", because)
 
 
-def behind_nginx(per_s: float, bare: float = 500) -> ClaimJudgement:
-    cells = [*six(bjoern={"per_s": 8000}, uwsgi={"per_s": bare}), *runs("uwsgi/nginx", 100, per_s)]
+def uwsgi_behind_nginx(per_s: float, bare: float = 500) -> ClaimJudgement:
+    cells = [
+        *runs_of_six(bjoern={"per_s": 8000}, uwsgi={"per_s": bare}),
+        *runs("uwsgi/nginx", 100, per_s),
+    ]
     return judgement("appdynamics-2016", "nginx-irrelevant", cells)
 
 
-def test_nginx_explains_a_distance_of_which_it_makes_up_for_half() -> None:
-    # 2000 lies half way between 500 and 8000, as a factor.
-    slow = behind_nginx(1900)
+def test_nginx_explains_a_gap_if_it_closes_at_least_half() -> None:
+    # 2,000 is the geometric mean of 500 and 8,000.
+    slow = uwsgi_behind_nginx(1900)
     assert slow.status == "confirmed"
     assert slow.ours == (
         "throughput relative to uwsgi-http at 100 connections: uwsgi-nginx 3.80× [3.80×, 3.80×], "
         "bjoern 16.0× [16.0×, 16.0×]"
     )
-    assert behind_nginx(2100).status == "refuted"
-    assert behind_nginx(400).status == "confirmed"
-    none = behind_nginx(2000, bare=9000)
-    assert none.because == "a load at which bjoern is faster than uwsgi-http"
+    assert uwsgi_behind_nginx(2100).status == "refuted"
+    assert uwsgi_behind_nginx(400).status == "confirmed"
+
+    no_gap = uwsgi_behind_nginx(2000, bare=9000)
+    assert no_gap.because == "a load at which bjoern is faster than uwsgi-http"
 
 
 def backlogs(
     failed: float, gain: float, count: int = 4, app: str = "files:app"
 ) -> list[CellResult]:
-    """The same server with three backlogs; the smallest fails this share of its requests."""
-    few = outcomes(10_000, round(10_000 * (1 - failed)))
-    usual = runs("gunicorn/gevent", 200, 100, count=count, app=app)
-    small = runs("gunicorn/gevent", 200, 100, count=count, app=app, outcomes=few)
+    """Runs of a server with three backlogs; with the smallest, this share of requests fails."""
+    with_failures = outcomes(10_000, round(10_000 * (1 - failed)))
+
+    default = runs("gunicorn/gevent", 200, 100, count=count, app=app)
+    small = runs("gunicorn/gevent", 200, 100, count=count, app=app, outcomes=with_failures)
     large = runs("gunicorn/gevent", 200, 100 * gain, count=count, app=app)
+
     for alias, cells in (("backlog-16", small), ("backlog-4096", large)):
-        usual += [msgspec.structs.replace(one, alias=alias) for one in cells]
-    return usual
+        default += [msgspec.structs.replace(run, alias=alias) for run in cells]
+    return default
 
 
 @pytest.mark.parametrize(
@@ -396,118 +420,134 @@ def backlogs(
         (0.01, 1.0, "confirmed"),
     ],
 )
-def test_a_small_backlog_fails_requests_and_a_large_one_does_not_help(
+def test_a_small_backlog_causes_errors_and_a_large_one_does_not_help(
     failed: float, gain: float, status: str
 ) -> None:
-    found = judgement("ziade-2012", "small-backlog-fails", backlogs(failed, gain))
-    assert found.status == status
-    assert found.ours == (
+    result = judgement("ziade-2012", "small-backlog-fails", backlogs(failed, gain))
+    assert result.status == status
+    assert result.ours == (
         f"at 200 connections: {failed * 100:.1f} % [{failed * 100:.1f} %, {failed * 100:.1f} %] "
         f"errors with a backlog of 16; a backlog of 4,096 gives {gain:.2f}× [{gain:.2f}×, "
         f"{gain:.2f}×] the throughput of a backlog of 2,048"
     )
 
 
-def test_backlogs_need_runs_of_their_app() -> None:
-    def found(cells: list[CellResult]) -> ClaimJudgement:
+def test_the_backlog_claim_needs_enough_runs_of_its_app() -> None:
+    def judge(cells: list[CellResult]) -> ClaimJudgement:
         return judgement("ziade-2012", "small-backlog-fails", cells)
 
-    assert found(backlogs(0.2, 1.0, count=3)).because == "more runs, such as --runs 6"
-    assert found(backlogs(0.2, 1.0, app="database:app")).because == (
+    assert judge(backlogs(0.2, 1.0, count=3)).because == "more runs, such as --runs 6"
+    assert judge(backlogs(0.2, 1.0, app="database:app")).because == (
         "a valid run of backlog-16, gunicorn-gevent, backlog-4096"
     )
 
 
-def test_a_server_under_an_alias_is_not_the_server_itself() -> None:
+def test_an_alias_is_not_the_server_of_the_claim() -> None:
     cells = [*runs("circus/meinheld", 200, 90), *backlogs(0.0, 0.1)]
-    slow = [one for one in cells if one.alias != "backlog-4096"]
+    without_alias = [run for run in cells if run.alias != "backlog-4096"]
     assert judgement("ziade-2012", "circus-ahead", cells) == judgement(
-        "ziade-2012", "circus-ahead", slow
+        "ziade-2012", "circus-ahead", without_alias
     )
 
 
 # --- failures
 
 
-def test_errors_are_confirmed_at_any_level_and_refuted_only_at_the_published_one() -> None:
+def test_errors_are_refuted_only_at_the_published_level() -> None:
     name, study = "uwsgi-fails", "appdynamics-2016"
-    few, many = outcomes(10_000, 9_990), outcomes(10_000, 6_000)
-    found = judgement(study, name, runs("uwsgi/http", 100, 5, outcomes=many))
-    assert found.status == "confirmed"
-    assert found.ours == "40.0 % [40.0 %, 40.0 %] errors at 100 connections"
-    below = judgement(study, name, runs("uwsgi/http", 1000, 5, outcomes=few))
-    assert (below.status, below.because) == ("undecided", "10,000 connections (--scale full)")
-    assert judgement(study, name, runs("uwsgi/http", 10_000, 5, outcomes=few)).status == "refuted"
+    few_errors, many_errors = outcomes(10_000, 9_990), outcomes(10_000, 6_000)
+
+    result = judgement(study, name, runs("uwsgi/http", 100, 5, outcomes=many_errors))
+    assert result.status == "confirmed"
+    assert result.ours == "40.0 % [40.0 %, 40.0 %] errors at 100 connections"
+
+    lower_level = judgement(study, name, runs("uwsgi/http", 1000, 5, outcomes=few_errors))
+    assert (lower_level.status, lower_level.because) == (
+        "undecided",
+        "10,000 connections (--scale full)",
+    )
+
+    assert (
+        judgement(study, name, runs("uwsgi/http", 10_000, 5, outcomes=few_errors)).status
+        == "refuted"
+    )
 
 
-def test_one_run_is_one_observation_however_many_requests_it_has() -> None:
+def test_a_run_is_one_observation_regardless_of_its_requests() -> None:
     name, study = "uwsgi-fails", "appdynamics-2016"
-    many = outcomes(1_000_000, 600_000)
-    found = judgement(study, name, runs("uwsgi/http", 10_000, 5, count=3, outcomes=many))
-    assert (found.status, found.because) == ("undecided", "more runs, such as --runs 6")
-    assert found.ours == "40.0 % errors at 10,000 connections"
-    # Runs that differ widely say little, too.
+    many_errors = outcomes(1_000_000, 600_000)
+    result = judgement(study, name, runs("uwsgi/http", 10_000, 5, count=3, outcomes=many_errors))
+    assert (result.status, result.because) == ("undecided", "more runs, such as --runs 6")
+    assert result.ours == "40.0 % errors at 10,000 connections"
+
+    # Widely varying runs are inconclusive, too.
     cells = runs("uwsgi/http", 10_000, 5)
-    for place, ok in enumerate((10_000, 9_000, 5_000, 8_000)):
-        cells[place] = msgspec.structs.replace(cells[place], outcomes=outcomes(10_000, ok))
-    found = judgement(study, name, cells)
-    assert found.status == "undecided"
-    assert (found.ours or "").startswith("20.0 % [0.0 %, 5")
+    for number, ok in enumerate((10_000, 9_000, 5_000, 8_000)):
+        cells[number] = msgspec.structs.replace(cells[number], outcomes=outcomes(10_000, ok))
+    result = judgement(study, name, cells)
+    assert result.status == "undecided"
+    assert (result.ours or "").startswith("20.0 % [0.0 %, 5")
+
     slow = runs("cherrypy", 100, 5, count=1, response_time_ns=times(200 * MS))
     assert judgement(study, "cherrypy-steady", slow).status == "undecided"
-    one = [cell for cell in six() if cell.run == 1]
-    assert judgement(study, "bjoern-meinheld-lightest", one).status == "undecided"
-    assert judgement(study, "cherrypy-gil", one).status == "undecided"
+
+    one_run = [cell for cell in runs_of_six() if cell.run == 1]
+    assert judgement(study, "bjoern-meinheld-lightest", one_run).status == "undecided"
+    assert judgement(study, "cherrypy-gil", one_run).status == "undecided"
 
 
-def test_what_the_end_of_the_load_cut_off_did_not_fail() -> None:
-    cut = outcomes(10_000, 5_000, unfinished=5_000)
-    found = judgement(
-        "appdynamics-2016", "uwsgi-fails", runs("uwsgi/http", 10_000, 5, outcomes=cut)
+def test_unfinished_requests_are_not_errors() -> None:
+    unfinished = outcomes(10_000, 5_000, unfinished=5_000)
+    result = judgement(
+        "appdynamics-2016", "uwsgi-fails", runs("uwsgi/http", 10_000, 5, outcomes=unfinished)
     )
-    assert found.status == "refuted"
-    assert (found.ours or "").startswith("0.0 % [0.0 %, 0.0 %]")
+    assert result.status == "refuted"
+    assert (result.ours or "").startswith("0.0 % [0.0 %, 0.0 %]")
 
 
-def test_steady_is_fast_without_errors_up_to_the_published_level() -> None:
+def test_steady_means_fast_without_errors_at_the_published_level() -> None:
     name, study = "cherrypy-steady", "appdynamics-2016"
     assert judgement(study, name, runs("cherrypy", 10_000, 5)).status == "confirmed"
     assert judgement(study, name, runs("cherrypy", 1000, 5)).because == (
         "10,000 connections (--scale full)"
     )
+
     slow = runs("cherrypy", 100, 5, response_time_ns=times(200 * MS))
-    found = judgement(study, name, slow)
-    assert found.status == "refuted"
-    assert (found.ours or "").startswith("mean response time 200 [200, 200] ms, 0.0 % ")
+    result = judgement(study, name, slow)
+    assert result.status == "refuted"
+    assert (result.ours or "").startswith("mean response time 200 [200, 200] ms, 0.0 % ")
 
 
 # --- resources
 
 
-def test_the_lightest_are_lighter_in_every_run() -> None:
+def test_the_lightest_servers_need_less_memory_in_every_run() -> None:
     name, study = "bjoern-meinheld-lightest", "appdynamics-2016"
     light = {"resources": resources(memory_peak_bytes=9_000_000)}
-    found = judgement(study, name, six(bjoern=light, meinheld=light))
-    assert found.status == "confirmed"
-    assert found.ours == (
+    result = judgement(study, name, runs_of_six(bjoern=light, meinheld=light))
+    assert result.status == "confirmed"
+    assert result.ours == (
         "bjoern 9.0 [9.0, 9.0] MB, meinheld 9.0 [9.0, 9.0] MB; lowest of the other servers: "
         "cherrypy, 20.0 [20.0, 20.0] MB at 100 connections"
     )
+
     lighter = {"resources": resources(memory_peak_bytes=1_000_000)}
-    found = judgement(study, name, six(bjoern=light, meinheld=light, uwsgi=lighter))
-    assert found.status == "refuted"
+    result = judgement(study, name, runs_of_six(bjoern=light, meinheld=light, uwsgi=lighter))
+    assert result.status == "refuted"
+
     unknown = {"resources": resources()}
-    found = judgement(study, name, six(bjoern=unknown))
-    assert (found.status, found.because) == ("undecided", "memory samples of every server")
+    result = judgement(study, name, runs_of_six(bjoern=unknown))
+    assert (result.status, result.because) == ("undecided", "memory samples of every server")
 
 
-def test_cores_need_cores() -> None:
+def test_using_several_cores_needs_several_cores() -> None:
     name, study = "cherrypy-gil", "appdynamics-2016"
     busy = {"resources": resources(cpu_cores_peak=1.5)}
-    assert judgement(study, name, six(cherrypy=busy)).status == "confirmed"
-    assert judgement(study, name, six(bjoern=busy)).status == "refuted"
-    found = judgement(study, name, six(cherrypy={"limits": limits(cpus=1.0)}))
-    assert found.status == "not reproducible"
+    assert judgement(study, name, runs_of_six(cherrypy=busy)).status == "confirmed"
+    assert judgement(study, name, runs_of_six(bjoern=busy)).status == "refuted"
+
+    result = judgement(study, name, runs_of_six(cherrypy={"limits": limits(cpus=1.0)}))
+    assert result.status == "not reproducible"
 
 
 # --- the list of claims
@@ -518,30 +558,33 @@ def test_every_study_has_claims_about_servers_that_it_measures() -> None:
     assert {claim.study for claim in CLAIMS} == originals
     assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
     assert claims_of("slides-2013-fair") == ()
+
     catalogue = load_catalogue()
     for name in originals:
         table = tomllib.loads(studies()[name].read_text())
-        chosen = {found.id for found in catalogue.select(table["servers"])}
-        needs = [one.judgement.because or "" for one in judged(name, summary([]), {})]
-        named = {
+        measured = {variant.id for variant in catalogue.select(table["servers"])}
+        requirements = [entry.judgement.because or "" for entry in judged(name, summary([]), {})]
+
+        mentioned = {
             word.strip(",")
-            for text in needs
+            for text in requirements
             for word in text.split("run of ")[1:]
             for word in word.split()
         }
-        assert {word for word in named if catalogue.has(word)} <= chosen
-        listed = {server for one in claims_of(name) for server in one.servers}
+        assert {word for word in mentioned if catalogue.has(word)} <= measured
+
+        listed = {server for entry in claims_of(name) for server in entry.servers}
         assert listed <= set(table["servers"])
 
 
 def test_every_claim_is_documented() -> None:
     documented = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
-    for one in CLAIMS:
-        assert f"| `{one.name}`: {one.words} | {one.figure} |" in documented
-        assert f"| `{one.command}` |" in documented
+    for claim in CLAIMS:
+        assert f"| `{claim.name}`: {claim.words} | {claim.figure} |" in documented
+        assert f"| `{claim.command}` |" in documented
 
 
-def test_claims_are_rows_of_a_table() -> None:
+def test_each_claim_is_a_table_row() -> None:
     (table,) = claims_tables(judged("ziade-2012", summary([]), {}))
     rows = {row[0]: row for row in table.rows}
     assert set(rows) == {"`circus-ahead`", "`fastgevent-crashes`", "`small-backlog-fails`"}

@@ -1,5 +1,4 @@
-"""The command line as a newcomer meets it: every option explained, the promised flags there, no
-traceback ever."""
+"""The command line: documented options, help pages and one-line errors."""
 
 from __future__ import annotations
 
@@ -24,85 +23,25 @@ from wsgiload.cli._descriptions import described, descriptions
 
 LOADGEN = Path(__file__).parents[2] / "target" / "release" / "loadgen"
 
-# The flags of the contract, by command, as far as this stage has them.
-BOTH = [
-    "--rate",
-    "--connections",
-    "--duration",
-    "--warmup",
-    "--header",
-    "--method",
-    "--body",
-    "--body-file",
-    "--targets",
-    "--sessions",
-    "--timeout",
-    "--deadline",
-    "--arrivals",
-    "--keepalive",
-    "--on-busy",
-    "--max-connections",
-    "--max-pending",
-    "--threads",
-    "--check-threshold",
-    "--precision",
-    "--seed",
-    "--threshold",
-    "--json",
-    "--quiet",
-    "--config",
-    "--dry-run",
-    "-R",
-    "-c",
-    "-d",
-    "-H",
-    "-X",
-    "-b",
-]
-LOAD_ONLY = [
-    "--attach-cgroup",
-    "--attach-pid",
-    "--unix-socket",
-    "--source-addresses",
-    "--http2",
-    "--streams",
-    "--http1.0",
-    "--insecure",
-    "--ca-file",
-    "--ramp",
-    "--steps",
-    "--replay",
-    "--replay-speed",
-    "--max-duration",
-    "--html",
-    "--requests",
-    "--reruns",
-]
-SWEEP_ONLY = [
-    "--rates",
-    "--runs",
-    "--servers",
-    "--cpus",
-    "--memory",
-    "--pids",
-    "--limits",
-    "--server-cpus",
-    "--client-cpus",
-    "--out",
-    "--html",
-    "--chdir",
-    "--python",
-    "--app-name",
-    "--compare",
-    "--aggregate",
-    "--settle",
-    "--reruns",
-    "--resume",
-    "--warmup-requests",
-    "-o",
-]
+# The documented flags by command.
+BOTH = """
+    --rate --connections --duration --warmup --header --method --body --body-file --targets
+    --sessions --timeout --deadline --arrivals --keepalive --on-busy --max-connections
+    --max-pending --threads --check-threshold --precision --seed --threshold --json --quiet
+    --config --dry-run -R -c -d -H -X -b
+"""
+LOAD_ONLY = """
+    --attach-cgroup --attach-pid --unix-socket --source-addresses --http2 --streams --http1.0
+    --insecure --ca-file --ramp --steps --replay --replay-speed --max-duration --html
+    --requests --reruns
+"""
+SWEEP_ONLY = """
+    --rates --runs --servers --cpus --memory --pids --limits --server-cpus --client-cpus --out
+    --html --chdir --python --app-name --compare --aggregate --settle --reruns --resume
+    --warmup-requests -o
+"""
 
-# judged, configured and sampled by the orchestrator
+# implemented by the orchestrator only
 ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--store-secrets"}
 ONLY_LOAD |= {"--live", "--html", "--verbose", "--reruns"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--version", "--wire", "--explain", "--schema"}
@@ -127,119 +66,78 @@ def flags(command: click.Command) -> set[str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_of_every_command_says_what_it_does(name: str) -> None:
+def test_every_option_has_a_help_text(name: str) -> None:
     command = COMMANDS[name]
     assert (command.help or "").strip().endswith((".", "check"))
-    silent = [
+
+    undocumented = [
         param.opts
         for param in command.params
         if isinstance(param, click.Option) and not param.hidden and not (param.help or "").strip()
     ]
-    assert silent == []
+    assert undocumented == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("flag", ["-h", "--help"])
-def test_every_command_explains_itself(
-    name: str, flag: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_has_help(name: str, flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*name.split(), flag]) == 0
-    printed = capsys.readouterr()
-    assert printed.out.startswith(f"Usage: wsgiload {name}")
-    assert printed.err == ""
+    output = capsys.readouterr()
+    assert output.out.startswith(f"Usage: wsgiload {name}")
+    assert output.err == ""
 
 
-def test_the_commands_of_this_stage_are_there() -> None:
+def test_all_documented_commands_exist() -> None:
+    names = """
+        sweep run reproduce load capacity calibrate compare report servers doctor audit explain
+        import
+    """
+    imports = {f"import {name}" for name in ("har", "curl", "access-log", "openapi")}
     servers = {f"servers {name}" for name in ("list", "show", "install", "check")}
-    assert (
-        set(COMMANDS)
-        >= {
-            "sweep",
-            "run",
-            "reproduce",
-            "load",
-            "capacity",
-            "calibrate",
-            "compare",
-            "report",
-            "servers",
-            "doctor",
-        }
-        | {
-            "audit",
-            "explain",
-            "import",
-            "import har",
-            "import curl",
-            "import access-log",
-            "import openapi",
-        }
-        | servers
-    )
+    assert set(COMMANDS) >= set(names.split()) | imports | servers
 
 
-def test_sweep_has_the_flags_of_the_contract() -> None:
-    assert set(BOTH + SWEEP_ONLY) - flags(COMMANDS["sweep"]) == set()
+def test_sweep_has_the_documented_flags() -> None:
+    assert set(f"{BOTH} {SWEEP_ONLY}".split()) - flags(COMMANDS["sweep"]) == set()
 
 
-def test_capacity_takes_what_sweep_takes_where_it_applies() -> None:
-    own = {
-        "--slo",
-        "--slo-strict",
-        "--url",
-        "--trials",
-        "--width",
-        "--confirmations",
-        "--confirm-duration",
-    }
-    fixed_by_the_search = {"--rate", "--rates", "-R", "--connections", "-c", "--runs", "--html"}
-    fixed_by_the_search |= {
-        "--check-threshold",
-        "--precision",
-        "--compare",
-        "--aggregate",
-        "--resume",
-        "--warmup-requests",
-    }
-    promised = set(BOTH + SWEEP_ONLY) - fixed_by_the_search
-    assert (promised | own) - flags(COMMANDS["capacity"]) == set()
+def test_capacity_has_the_applicable_flags_of_sweep() -> None:
+    capacity_only = "--slo --slo-strict --url --trials --width --confirmations --confirm-duration"
+    fixed_by_the_search = """
+        --rate --rates -R --connections -c --runs --html --check-threshold --precision --compare
+        --aggregate --resume --warmup-requests
+    """
+    shared = set(f"{BOTH} {SWEEP_ONLY}".split()) - set(fixed_by_the_search.split())
+    assert (shared | set(capacity_only.split())) - flags(COMMANDS["capacity"]) == set()
 
 
-def test_load_has_the_flags_of_the_contract() -> None:
-    assert set(BOTH + LOAD_ONLY) - flags(COMMANDS["load"]) == set()
+def test_load_has_the_documented_flags() -> None:
+    assert set(f"{BOTH} {LOAD_ONLY}".split()) - flags(COMMANDS["load"]) == set()
 
 
-def test_the_help_tells_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     text = capsys.readouterr().out
-    assert [
-        code for code in ("0", "2", "97", "98", "99", "130") if re.search(rf"\b{code} +[a-z]", text)
-    ] == [
-        "0",
-        "2",
-        "97",
-        "98",
-        "99",
-        "130",
-    ]
+    codes = ["0", "2", "97", "98", "99", "130"]
+    assert [code for code in codes if re.search(rf"\b{code} +[a-z]", text)] == codes
 
 
 @pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
-def test_the_generator_alone_takes_the_options_of_load() -> None:
+def test_loadgen_has_the_options_of_load() -> None:
     text = subprocess.run([LOADGEN, "--help"], capture_output=True, text=True, check=True).stdout
-    theirs = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z0-9.-]*)", text, flags=re.MULTILINE))
-    theirs |= set(re.findall(r"\[alias(?:es)?: (--[a-z-]+)\]", text))
-    ours = {flag for flag in flags(COMMANDS["load"]) if flag.startswith("--")} | {"--help"}
-    assert ours - theirs == ONLY_LOAD
-    assert theirs - ours == ONLY_LOADGEN
+    loadgen_flags = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z0-9.-]*)", text, flags=re.MULTILINE))
+    loadgen_flags |= set(re.findall(r"\[alias(?:es)?: (--[a-z-]+)\]", text))
+    load_flags = {flag for flag in flags(COMMANDS["load"]) if flag.startswith("--")} | {"--help"}
+    assert load_flags - loadgen_flags == ONLY_LOAD
+    assert loadgen_flags - load_flags == ONLY_LOADGEN
 
 
 @pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
 @pytest.mark.parametrize("option", ["-R=5", "-c=3", "-d=1s", "-H=A: 1", "-X=POST", "-b=x"])
-def test_the_generator_alone_takes_the_short_options_of_load(option: str) -> None:
+def test_loadgen_has_the_short_options_of_load(option: str) -> None:
     flag, _, value = option.partition("=")
-    words = [str(LOADGEN), "http://127.0.0.1:9/", flag, value, "--dry-run"]
-    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+    command = [str(LOADGEN), "http://127.0.0.1:9/", flag, value, "--dry-run"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -250,23 +148,23 @@ def test_the_generator_alone_takes_the_short_options_of_load(option: str) -> Non
     ],
 )
 @pytest.mark.parametrize(
-    "command", [["load", "http://127.0.0.1:9/"], ["sweep"]], ids=lambda words: words[0]
+    "command", [["load", "http://127.0.0.1:9/"], ["sweep"]], ids=lambda arguments: arguments[0]
 )
-def test_a_flag_that_means_three_things_elsewhere_is_refused_with_a_hint(
+def test_ambiguous_flags_of_other_tools_are_rejected_with_a_hint(
     command: list[str], flag: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*command, flag, "5"]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert hint in printed.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert hint in output.err
 
 
 @pytest.mark.parametrize(
     "alias",
     [["-q", "50"], ["--qps", "50"], ["--rate=50"], ["-R50"]],
-    ids=lambda words: words[0],
+    ids=lambda arguments: arguments[0],
 )
-def test_the_names_of_other_tools_for_a_rate_are_understood(
+def test_rate_options_of_other_tools_are_accepted(
     alias: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["load", "http://127.0.0.1:9/", *alias, "--dry-run"]) == 0
@@ -277,7 +175,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["lod"], "No such command 'lod'. Did you mean 'load'?"),
         (["servers", "lst"], "No such command 'lst'"),
@@ -416,26 +314,27 @@ LOAD = ["load", "http://127.0.0.1:9/"]
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_a_mistake_is_one_line_with_its_cause_and_exit_code_2(
-    words: list[str],
-    says: str,
+def test_a_usage_error_is_one_line_with_exit_code_2(
+    arguments: list[str],
+    message: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Run in this process: an exception that nobody caught would fail the test by itself."""
+    """The command runs in this process, so an uncaught exception fails the test."""
     monkeypatch.chdir(tmp_path)
-    assert run(words) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert len(printed.err.splitlines()) == 1
-    assert printed.err.startswith("wsgiload: ")
-    assert says in printed.err
-    assert list(tmp_path.iterdir()) == [], "a mistake left something behind"
+
+    assert run(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert len(output.err.splitlines()) == 1
+    assert output.err.startswith("wsgiload: ")
+    assert message in output.err
+    assert list(tmp_path.iterdir()) == [], "a usage error left files behind"
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "is not JSON: "),
         ("\x00", "is not JSON: "),
@@ -449,17 +348,17 @@ def test_a_mistake_is_one_line_with_its_cause_and_exit_code_2(
         ),
     ],
 )
-def test_a_report_of_something_else_is_refused(
-    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_report_of_an_invalid_summary_is_rejected(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "summary.json").write_text(text)
     assert run(["report", str(tmp_path)]) == 2
-    printed = capsys.readouterr()
-    assert len(printed.err.splitlines()) == 1
-    assert f"{tmp_path / 'summary.json'} {says}" in printed.err
+    output = capsys.readouterr()
+    assert len(output.err.splitlines()) == 1
+    assert f"{tmp_path / 'summary.json'} {message}" in output.err
 
 
-def test_without_a_command_the_help_is_shown_and_the_code_is_2(
+def test_without_a_command_the_help_is_shown_with_exit_code_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run([]) == 2
@@ -495,7 +394,7 @@ def test_options_are_grouped_in_this_order(
 ) -> None:
     lines = help_of(name, capsys)
     assert tuple(line for line in lines if line in SECTIONS) == sections
-    # Beside -h, nothing is left without a section.
+    # Only -h has no section.
     rest = lines[lines.index("Options:") + 1 :]
     assert [line.split()[0] for line in rest if line.startswith("  -")] == ["-h,"]
 
@@ -503,35 +402,38 @@ def test_options_are_grouped_in_this_order(
 @pytest.mark.parametrize(
     "name", ["", "sweep", "load", "capacity", "calibrate", "compare", "report", "audit", "explain"]
 )
-def test_the_help_opens_with_three_examples_that_can_be_parsed(
+def test_the_help_starts_with_three_valid_examples(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = help_of(name, capsys)
     start = lines.index("Examples:")
-    assert start == 2, "directly below the usage"
+    assert start == 2, "directly below the usage line"
+
     examples = lines[start + 1 : lines.index("", start)]
     assert len(examples) == 3
     for example in examples:
-        program, command, *words = shlex.split(example)
+        program, command, *arguments = shlex.split(example)
         assert program == "wsgiload"
-        parsed = COMMANDS[command].make_context(command, words, resilient_parsing=False)
+        parsed = COMMANDS[command].make_context(command, arguments, resilient_parsing=False)
         assert not name or command == name, parsed
 
 
 @pytest.mark.parametrize("name", OPTIONS_OBJECTS)
 def test_the_help_is_the_docstring_of_the_options_object(name: str) -> None:
-    """The exceptions say more, or name flags that the object does not know."""
-    own_words = {"check_thresholds", "headers", "path", "precision", "max_duration", "cooldown"}
-    own_words |= {"expect_body", "seed", "max_connections"}
+    """Except for options whose help is longer or names other flags."""
+    exceptions = {"check_thresholds", "headers", "path", "precision", "max_duration", "cooldown"}
+    exceptions |= {"expect_body", "seed", "max_connections"}
+
     options = {
         flag.lstrip("-").replace("-", "_"): param.help
         for param in COMMANDS[name].params
         if isinstance(param, click.Option)
         for flag in param.opts
     }
+
     compared = 0
     for kind in OPTIONS_OBJECTS[name]:
-        for field in (set(descriptions(kind)) - own_words) & set(options):
+        for field in (set(descriptions(kind)) - exceptions) & set(options):
             assert options[field] == described(kind, field)
             compared += 1
     assert compared > 15

@@ -1,4 +1,4 @@
-"""``wsgiload load`` exits with the documented code for each kind of report, on any machine."""
+"""``wsgiload load`` with canned reports: exit codes, output files and repeated loads."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ MET, NOT_MET = "goodput>=1", "goodput>=1000000000"
 
 
 class CannedHandle:
-    """A fake load with a canned report, which can simulate Ctrl-C."""
+    """A fake load with a canned report that can simulate Ctrl-C."""
 
     report: LoadReport
     is_interrupted = False
-    adds_up_in_time = True
+    finishes_in_time = True
 
     def __init__(self, plan: LoadPlan, progress: object = None) -> None:
         self.stopped = False
 
     def wait(self, timeout: float | None = None) -> bool:
         if self.is_interrupted and not self.stopped:
-            # As a terminal and a supervisor send them at once.
+            # A terminal and a supervisor may send both at once.
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGTERM)
-        return self.adds_up_in_time
+        return self.finishes_in_time
 
     def stop(self) -> None:
         self.stopped = True
@@ -70,7 +70,7 @@ def canned(monkeypatch: pytest.MonkeyPatch) -> type[CannedHandle]:
     return Handle
 
 
-def spoil(canned: type[CannedHandle]) -> None:
+def make_invalid(canned: type[CannedHandle]) -> None:
     reason = Reason(check="send-lag", level="invalid", message="late", value=1.0, limit=0.5)
     verdict = Verdict(status="invalid", blame="client", reasons=(reason,))
     canned.report = replace(canned.report, verdict=verdict)
@@ -96,12 +96,14 @@ def test_the_exit_code_is_the_first_of_130_98_99_that_applies(
     code: int,
 ) -> None:
     if invalid:
-        spoil(canned)
+        make_invalid(canned)
     canned.is_interrupted = interrupted
+
     assert run(["load", URL, "-R", "5", "--threshold", threshold, "--json", "-"]) == code
-    printed = capsys.readouterr()
-    assert json.loads(printed.out) == plain(canned)
-    assert ("threshold goodput>=1000000000 failed" in printed.err) == (threshold == NOT_MET)
+
+    output = capsys.readouterr()
+    assert json.loads(output.out) == report_as_json(canned)
+    assert ("threshold goodput>=1000000000 failed" in output.err) == (threshold == NOT_MET)
 
 
 def refuse_all(canned: type[CannedHandle]) -> None:
@@ -115,17 +117,17 @@ def outcomes(**counts: int) -> Outcomes:
     return Outcomes(**dict.fromkeys(Outcomes.__struct_fields__, 0) | counts)
 
 
-def plain(canned: type[CannedHandle]) -> Any:
+def report_as_json(canned: type[CannedHandle]) -> Any:
     return json.loads(msgspec.json.encode(canned.report))
 
 
 @pytest.mark.parametrize("invalid", [False, True])
-def test_a_server_without_a_correct_response_takes_precedence_with_97(
+def test_no_correct_response_takes_precedence_with_exit_code_97(
     canned: type[CannedHandle], invalid: bool
 ) -> None:
     refuse_all(canned)
     if invalid:
-        spoil(canned)
+        make_invalid(canned)
     assert run(["load", URL, "-R", "5", "--quiet", "--threshold", NOT_MET]) == 97
 
 
@@ -136,7 +138,7 @@ def test_a_load_without_scheduled_requests_does_not_blame_the_server(
     assert run(["load", URL, "-R", "5", "--quiet"]) == 0
 
 
-def test_an_unwritable_destination_is_refused_before_the_load(
+def test_an_unwritable_destination_is_rejected_before_the_load(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(_load, "Handle", None)
@@ -155,11 +157,11 @@ def test_a_url_is_not_accepted_as_a_file_name(
     assert f" would write a file named {name!r}; " in capsys.readouterr().err
 
 
-def test_a_directory_is_refused_as_a_destination(
+def test_a_directory_is_rejected_as_a_destination(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    for place in (str(tmp_path), f"{tmp_path}/new/"):
-        assert run(["load", URL, "-R", "5", "--json", place]) == 2
+    for path in (str(tmp_path), f"{tmp_path}/new/"):
+        assert run(["load", URL, "-R", "5", "--json", path]) == 2
         assert "it is a directory; name a file" in capsys.readouterr().err
 
 
@@ -169,20 +171,23 @@ def test_a_file_name_may_contain_a_time_of_day(
     file = tmp_path / "run-12:30.json"
     monkeypatch.chdir(tmp_path)
     (tmp_path / "logs" / "at-16:11").mkdir(parents=True)
+
     for name in ("logs/at-16:11/out.json", "./run-16:11"):
         assert run(["load", URL, "-R", "5", "--quiet", "--json", name]) == 0
         assert (tmp_path / name).is_file()
+
     assert run(["load", URL, "-R", "5", "--quiet", "--json", str(file)]) == 0
-    assert json.loads(file.read_text()) == plain(canned)
+    assert json.loads(file.read_text()) == report_as_json(canned)
 
 
 def test_a_body_keeps_its_original_bytes(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["load", URL, "-R", "5", "--dry-run", "--quiet", "--body", os.fsdecode(b"\xff\xc3\xa9")]
-    assert run([*words, "--store-secrets"]) == 0
+    arguments = ["load", URL, "-R", "5", "--dry-run", "--quiet"]
+    arguments += ["--body", os.fsdecode(b"\xff\xc3\xa9")]
+    assert run([*arguments, "--store-secrets"]) == 0
     assert base64.b64decode(json.loads(capsys.readouterr().out)["body_base64"]) == b"\xff\xc3\xa9"
 
 
-def test_a_url_that_is_not_utf8_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_url_that_is_not_utf8_is_rejected_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["load", URL + os.fsdecode(b"\xff"), "-R", "5"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "has characters not allowed in a URL; percent-encode them" in line
@@ -194,20 +199,20 @@ def test_a_warning_is_not_a_failure(canned: type[CannedHandle]) -> None:
     assert run(["load", URL, "-R", "5", "--quiet"]) == 0
 
 
-def test_json_in_a_file_leaves_the_table_on_standard_output(
+def test_with_json_in_a_file_stdout_has_the_table(
     canned: type[CannedHandle], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert run(["load", URL, "-R", "5", "--quiet", "--json", str(tmp_path / "out.json")]) == 0
-    assert json.loads((tmp_path / "out.json").read_text()) == plain(canned)
-    printed = capsys.readouterr()
-    assert "response time" in printed.out
-    assert printed.err == "", "--quiet is no progress"
+    assert json.loads((tmp_path / "out.json").read_text()) == report_as_json(canned)
+    output = capsys.readouterr()
+    assert "response time" in output.out
+    assert output.err == "", "--quiet hides progress"
 
 
-def test_a_load_that_does_not_stop_in_time_has_no_report(
+def test_an_interrupted_load_without_results_has_no_report(
     canned: type[CannedHandle], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    canned.is_interrupted, canned.adds_up_in_time = True, False
+    canned.is_interrupted, canned.finishes_in_time = True, False
     assert run(["load", URL, "-R", "5", "--quiet"]) == 130
     assert capsys.readouterr().err == "wsgiload: interrupted before the measurement; no report\n"
 
@@ -220,24 +225,30 @@ def test_a_disturbed_load_is_repeated_and_its_maximum_duration_announced(
     disturbed_s = iter([4.0, 0.0])
     monkeypatch.setattr(_load, "host_seconds", lambda *_: HostSeconds(next(disturbed_s), {}))
     monkeypatch.setattr(_load_attempts, "settle", lambda *_: None)
-    words = ["load", URL, "-R", "5", "-d", "10s", "--warmup", "0s", "--reruns", "2"]
-    assert run([*words, "--json", "-"]) == 0
-    printed = capsys.readouterr()
-    said = "if the host disturbs the load: up to 3 attempts, 84 s in total"
-    assert printed.err.splitlines()[0] == said
-    assert "disturbed 4 of 10 s; repeating the load (attempt 2 of at most 3)" in printed.err
-    attempts = json.loads(printed.out)["attempts"]
-    assert [(one["reported"], one["disturbed_s"]) for one in attempts] == [(False, 4), (True, 0)]
 
-    assert run([*words, "--dry-run"]) == 0
-    assert capsys.readouterr().err == f"{said}\n"
+    arguments = ["load", URL, "-R", "5", "-d", "10s", "--warmup", "0s", "--reruns", "2"]
+    assert run([*arguments, "--json", "-"]) == 0
+
+    output = capsys.readouterr()
+    announcement = "if the host disturbs the load: up to 3 attempts, 84 s in total"
+    assert output.err.splitlines()[0] == announcement
+    assert "disturbed 4 of 10 s; repeating the load (attempt 2 of at most 3)" in output.err
+
+    attempts = json.loads(output.out)["attempts"]
+    assert [(attempt["reported"], attempt["disturbed_s"]) for attempt in attempts] == [
+        (False, 4),
+        (True, 0),
+    ]
+
+    assert run([*arguments, "--dry-run"]) == 0
+    assert capsys.readouterr().err == f"{announcement}\n"
 
 
 def test_a_load_without_reruns_is_not_repeated(
     canned: type[CannedHandle], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spoil(canned)
+    make_invalid(canned)
     assert run(["load", URL, "-R", "5", "--json", "-"]) == 98
-    printed = capsys.readouterr()
-    assert "attempts" not in json.loads(printed.out)
-    assert "attempt" not in printed.err
+    output = capsys.readouterr()
+    assert "attempts" not in json.loads(output.out)
+    assert "attempt" not in output.err

@@ -1,4 +1,4 @@
-"""``wsgiload sweep`` exits with the documented code for its results; nothing is measured."""
+"""Exit codes of ``wsgiload sweep`` for results that are not measured."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from wsgiload.units import NS_PER_S
 from .invented_cells import cell, invalid
 
 
-def ends_with(
-    cells: Sequence[CellResult], words: Sequence[str], monkeypatch: pytest.MonkeyPatch
+def exit_code_of(
+    cells: Sequence[CellResult], options: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> int:
-    """The exit code of a sweep that measured these cells."""
+    """The exit code of a sweep with these cells and options."""
     experiment = Experiment(
         name="hello",
         app="hello:app",
@@ -34,29 +34,34 @@ def ends_with(
         levels=(Level(rate_per_s=1000.0),),
         runs=len(cells),
     )
+
     summary = Summary(
         schema_version=2,
         status="complete",
         experiment=experiment_facts(experiment, ("a",)),
-        order=tuple(one.id for one in cells),
+        order=tuple(cell.id for cell in cells),
         seed=1,
         cells=tuple(cells),
     )
+
     result = SweepResult(Path("run"), analyse(summary), None)
     monkeypatch.setattr(_sweep, "run_sweep", lambda experiment, events, began_s: result)
     monkeypatch.setattr(_sweep, "enter_scope", lambda policy: None)
-    return run(["sweep", "--servers", "waitress", "--json", "--quiet", *words])
+    return run(["sweep", "--servers", "waitress", "--json", "--quiet", *options])
 
 
 @pytest.mark.parametrize(("slow_run", "code"), [(1, 0), (3, 99)])
 def test_a_threshold_does_not_apply_to_a_repeated_trial(
     slow_run: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spoiled = invalid(cell("a", p99_ns=80e6), "host")
-    again = replace(cell("a"), id="a@1000#1.2", attempt=2)
+    discarded = invalid(cell("a", p99_ns=80e6), "host")
+    repeated = replace(cell("a"), id="a@1000#1.2", attempt=2)
     others = [cell("a", number, 80e6 if number == slow_run else 10e6) for number in range(2, 6)]
-    assert ends_with([spoiled, again, *others], ["--threshold", "p99<50ms"], monkeypatch) == code
-    printed = capsys.readouterr().err
-    assert printed == (
+
+    cells = [discarded, repeated, *others]
+    assert exit_code_of(cells, ["--threshold", "p99<50ms"], monkeypatch) == code
+
+    output = capsys.readouterr().err
+    assert output == (
         "" if code == 0 else "wsgiload: threshold p99<50ms failed for a at 1,000/s, run 3\n"
     )

@@ -1,4 +1,4 @@
-"""docs/coming-from.md: every command line of ours is valid, and every tool has a section."""
+"""docs/coming-from.md: each tool has a section, and each command line of wsgiload is valid."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from wsgiload.cli import run, wsgiload
 ROOT = Path(__file__).parents[2]
 LOADGEN = ROOT / "target" / "release" / "loadgen"
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
-OURS = re.findall(r"`(wsgiload (?:load|sweep|compare) [^`]+)`", PAGE)
-COMPATIBLE = re.findall(r"`(loadgen --as [^`]+ [^`]+)`", PAGE)
+WSGILOAD_COMMANDS = re.findall(r"`(wsgiload (?:load|sweep|compare) [^`]+)`", PAGE)
+COMPATIBILITY_COMMANDS = re.findall(r"`(loadgen --as [^`]+ [^`]+)`", PAGE)
 TOOLS = {"wrk", "wrk2", "ab", "httperf", "hey", "oha", "FunkLoad"}
-HAVE_MODES = {"wrk", "ab", "httperf", "FunkLoad"}
-# The files that the command lines name.
+WITH_COMPATIBILITY_MODE = {"wrk", "ab", "httperf", "FunkLoad"}
+# Files used by the command lines.
 FILES = {
     "shop.targets": "GET /\n",
     "shop.sessions": "[look]\nGET /\n",
@@ -28,8 +28,8 @@ FILES = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with those files."""
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory, with the files used by the command lines."""
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():
         (tmp_path / name).write_text(content)
@@ -37,48 +37,55 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def sections() -> dict[str, str]:
-    """The sections about tools, by their heading."""
+    """The sections about tools by heading."""
     parts = re.split(r"^## (.+)$", PAGE, flags=re.MULTILINE)
-    found = dict(zip(parts[1::2], parts[2::2], strict=True))
-    return {name: text for name, text in found.items() if "loadgen" not in name}
+    by_heading = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return {name: text for name, text in by_heading.items() if "loadgen" not in name}
 
 
-def test_every_tool_has_its_command_lines_and_its_figures() -> None:
-    found = sections()
-    assert set(" ".join(found).replace(" and ", " ").split()) == TOOLS
-    for name, section in found.items():
-        mode = "compatibility mode | " if name in HAVE_MODES else ""
+def test_every_tool_has_a_table_of_commands_and_of_figures() -> None:
+    tool_sections = sections()
+    assert set(" ".join(tool_sections).replace(" and ", " ").split()) == TOOLS
+    for name, section in tool_sections.items():
+        mode = "compatibility mode | " if name in WITH_COMPATIBILITY_MODE else ""
         assert f"| command | {mode}equivalent `wsgiload` command |" in section
         assert "| figure | where to find it in `wsgiload` |" in section
-    assert len(OURS) > 15
+    assert len(WSGILOAD_COMMANDS) > 15
 
 
-@pytest.mark.parametrize("tool", sorted(HAVE_MODES - {"FunkLoad"}))
-def test_a_compatibility_mode_takes_the_command_line_as_it_is(tool: str) -> None:
+@pytest.mark.parametrize("tool", sorted(WITH_COMPATIBILITY_MODE - {"FunkLoad"}))
+def test_a_compatibility_mode_takes_the_original_command_line(tool: str) -> None:
     rows = re.findall(rf"^\| `({tool} [^`]+)` \| `([^`]+)` \|", sections()[tool], re.MULTILINE)
     assert len(rows) >= 3
-    for theirs, mode in rows:
-        assert mode == f"loadgen --as {theirs}"
+    for original, mode in rows:
+        assert mode == f"loadgen --as {original}"
 
 
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("line", OURS)
-def test_each_command_line_of_ours_is_valid(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    _, command, *words = shlex.split(line)
+@pytest.mark.usefixtures("working_directory")
+@pytest.mark.parametrize("line", WSGILOAD_COMMANDS)
+def test_each_wsgiload_command_line_is_valid(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, command, *arguments = shlex.split(line)
     if command == "load":
-        assert run([command, *words, "--dry-run"]) == 0, capsys.readouterr().err
-    else:  # these need an app, or stored runs
+        assert run([command, *arguments, "--dry-run"]) == 0, capsys.readouterr().err
+    else:  # these commands need an app or stored runs
         group = click.Context(wsgiload, **wsgiload.context_settings)
-        assert wsgiload.commands[command].make_context(command, words, parent=group).args == []
+        assert wsgiload.commands[command].make_context(command, arguments, parent=group).args == []
 
 
 @pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
-@pytest.mark.parametrize("line", COMPATIBLE)
-def test_each_command_line_of_a_compatibility_mode_is_valid(line: str, folder: Path) -> None:
-    words = shlex.split(line)[1:]
-    extra = [] if "--help" in words else ["--dry-run"]
-    ended = subprocess.run(
-        [LOADGEN, *words, *extra], cwd=folder, capture_output=True, text=True, check=False
+@pytest.mark.parametrize("line", COMPATIBILITY_COMMANDS)
+def test_each_command_line_of_a_compatibility_mode_is_valid(
+    line: str, working_directory: Path
+) -> None:
+    arguments = shlex.split(line)[1:]
+    options = [] if "--help" in arguments else ["--dry-run"]
+
+    process = subprocess.run(
+        [LOADGEN, *arguments, *options],
+        cwd=working_directory,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert ended.returncode == 0, ended.stderr
-    assert "--help" in words or "loadgen: equivalent: " in ended.stderr
+    assert process.returncode == 0, process.stderr
+    assert "--help" in arguments or "loadgen: equivalent: " in process.stderr

@@ -1,5 +1,5 @@
-"""Command lines made of every option and values that no one means: each ends with a code of the
-contract and one short complaint, whatever the value; nothing is started."""
+"""Command lines with each option and absurd values end with a documented exit code and a short
+message. Nothing is started."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .report_fixture import write_run
 
 CODES = {EXIT_OK, EXIT_USAGE, EXIT_SERVER, EXIT_INVALID, EXIT_THRESHOLD, EXIT_INTERRUPTED}
 URL = "http://127.0.0.1:9/"
-# Of each command the words that make it start nothing.
+# Arguments with which a command starts nothing.
 COMMANDS = {
     "sweep": ("--dry-run",),
     "load": (URL, "--dry-run"),
@@ -41,16 +41,16 @@ COMMANDS = {
 VALUES = (
     *("", " ", "-", "-1", "0", "nan", "1e400", "9" * 400, "1.5.2", "1-", "0-99999999"),
     *("a=b", "=", "a=b,a=c", "@none", "/dev/null", "{host}", "'", "x" * 100_000),
-    *("\x1b]0;owned\x07", "\u202e", "\udcff"),
+    *("\x1b]0;title\x07", "\u202e", "\udcff"),
 )
 MAX_CHARACTERS = 20_000
-# As many of a command as take a second; all with WSGILOAD_LONG_TESTS.
-CASES_OF_A_DAY = 300
+# A sample per command and day, which takes about a second; WSGILOAD_LONG_TESTS runs all cases.
+CASES_PER_DAY = 300
 
 
 @pytest.fixture(autouse=True)
-def nothing_hidden() -> Iterator[None]:
-    """A value that was given as a secret is hidden from then on."""
+def forget_secrets() -> Iterator[None]:
+    """Stop redacting the values that a test has passed as secrets."""
     yield
     show_all()
 
@@ -59,12 +59,16 @@ def options_of(name: str) -> list[str]:
     """The options of a command that take a value."""
     command = cli.wsgiload.get_command(click.Context(cli.wsgiload), name)
     assert command is not None
-    options = [one for one in command.params if isinstance(one, click.Option) and not one.is_flag]
+    options = [
+        option
+        for option in command.params
+        if isinstance(option, click.Option) and not option.is_flag
+    ]
     return sorted(option.opts[0] for option in options)
 
 
-def lines_of(name: str) -> Iterator[list[str]]:
-    """Every option with every value, and the values as arguments."""
+def command_lines_of(name: str) -> Iterator[list[str]]:
+    """Command lines with each value as a flag, as an argument and as the value of each option."""
     for value in VALUES:
         yield [name, *COMMANDS[name], f"--{value}"]
         yield [name, value, *COMMANDS[name][1:]]
@@ -72,16 +76,16 @@ def lines_of(name: str) -> Iterator[list[str]]:
             yield [name, *COMMANDS[name], option, value]
 
 
-def part_of_today(lines: list[list[str]]) -> list[list[str]]:
+def sample_of_today(command_lines: list[list[str]]) -> list[list[str]]:
     if "WSGILOAD_LONG_TESTS" in os.environ:
-        return lines
-    chosen = random.Random(datetime.date.today().toordinal())
-    return chosen.sample(lines, min(CASES_OF_A_DAY, len(lines)))
+        return command_lines
+    rng = random.Random(datetime.date.today().toordinal())
+    return rng.sample(command_lines, min(CASES_PER_DAY, len(command_lines)))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.timeout(1200)
-def test_each_ends_with_a_code_of_the_contract(
+def test_each_command_line_ends_with_a_documented_exit_code(
     name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -89,11 +93,13 @@ def test_each_ends_with_a_code_of_the_contract(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path / "run")
-    for words in part_of_today(list(lines_of(name))):
-        shown_words = [ascii(word)[:60] for word in words]
-        code = cli.run(words)
-        shown = capsys.readouterr()
-        assert code in CODES, shown_words
-        assert code == EXIT_OK or shown.err or shown.out, shown_words
-        assert len(shown.err) < MAX_CHARACTERS, shown_words
-        assert not any(raw in shown.err for raw in ("\x1b", "\u202e", "\udcff")), shown_words
+
+    for arguments in sample_of_today(list(command_lines_of(name))):
+        description = [ascii(argument)[:60] for argument in arguments]
+        code = cli.run(arguments)
+        output = capsys.readouterr()
+
+        assert code in CODES, description
+        assert code == EXIT_OK or output.err or output.out, description
+        assert len(output.err) < MAX_CHARACTERS, description
+        assert not any(raw in output.err for raw in ("\x1b", "\u202e", "\udcff")), description

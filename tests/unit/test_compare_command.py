@@ -1,4 +1,4 @@
-"""``wsgiload compare``: two stored runs, what changed, and what else was not alike."""
+"""``wsgiload compare``: comparison of two stored runs and of their plans and hosts."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ from .report_fixture import store_summary, summary_of
 replace = msgspec.structs.replace
 
 
-def stored(folder: Path, cells: Sequence[CellResult], **facts: object) -> Path:
-    folder.mkdir()
-    given = {"runs": 6, "cpus": 1.0, "name": folder.name} | facts
-    versioned = [replace(one, version="3.0.2", python="3.11.2") for one in cells]
-    store_summary(folder, summary_of(versioned, **given))
-    return folder
+def store_run(directory: Path, cells: Sequence[CellResult], **facts: object) -> Path:
+    directory.mkdir()
+    experiment_facts = {"runs": 6, "cpus": 1.0, "name": directory.name} | facts
+    versioned_cells = [replace(result, version="3.0.2", python="3.11.2") for result in cells]
+    store_summary(directory, summary_of(versioned_cells, **experiment_facts))
+    return directory
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[Path, Path]:
-    before = stored(
+    before = store_run(
         tmp_path / "before", experiment(1, {"a": 20e6, "b": 20e6, "gone": 1e6}, run_effect=0.01)
     )
-    after = stored(
+    after = store_run(
         tmp_path / "after", experiment(2, {"b": 20e6, "a": 40e6}, run_effect=0.01), cpus=2.0
     )
+
     return before, after
 
 
-def test_each_server_of_both_runs_is_one_sentence_and_every_other_change_is_one(
+def test_each_common_server_and_each_other_difference_is_one_line(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compare", *map(str, runs)]) == 0
@@ -53,9 +54,10 @@ def test_each_server_of_both_runs_is_one_sentence_and_every_other_change_is_one(
     assert lines[2] == "The plans differ: cpus changed from 1 to 2."
 
 
-def test_the_same_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_comparisons_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", *map(str, runs), "--figure", "goodput", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
+
     assert result["schema_version"] == 2
     assert result["runs"] == [str(path) for path in runs]
     assert [
@@ -67,28 +69,35 @@ def test_the_same_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixture
     assert len(result["unlike"]) == 1
 
 
-def test_the_same_as_a_page_that_asks_nobody_for_anything(
+def test_the_page_of_a_comparison_loads_no_resources(
     runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "change.html"
     assert run(["compare", *map(str, runs), "--html", str(page)]) == 0
     sentences = capsys.readouterr().out.splitlines()
+
     text = unescape(page.read_text(encoding="utf-8"))
     assert all(sentence in text for sentence in sentences)
-    assert text.count('<div class="chart">') == 1 + 4, "the forest, and the curves of both runs"
+    assert text.count('<div class="chart">') == 1 + 4, "the forest plot and the curves of both runs"
     assert '"servers":["a (first)","a (second)","b (first)","b (second)"]' in text
     assert "a at 1,000/s" in text[text.index('<figure id="forest">') :].partition("</figure>")[0]
     assert '"forest":{"title":' in text and '"name":"a at 1,000/s"' in text
+
     assert [tag for tag in ("<link", "<img", "<iframe", "src=") if tag in text] == []
     assert str(runs[0]) in text
     assert f"What changed from {runs[0].name} to {runs[1].name}?" in text
-    parts = [f'id="{part}"' for part in ("answer", "curves", "comparisons", "unlike")]
-    assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
+    sections = [f'id="{section}"' for section in ("answer", "curves", "comparisons", "unlike")]
+    assert [text.index(section) for section in sections] == sorted(
+        text.index(section) for section in sections
+    )
 
 
-def test_without_enough_runs_the_page_says_why_and_has_no_factors(tmp_path: Path) -> None:
-    few = [stored(tmp_path / name, experiment(1, {"a": 20e6}, runs=3)) for name in ("one", "two")]
-    assert run(["compare", *map(str, few), "--html", str(tmp_path / "change.html")]) == 0
+def test_with_too_few_runs_the_page_has_a_reason_and_no_forest_plot(tmp_path: Path) -> None:
+    directories = [
+        store_run(tmp_path / name, experiment(1, {"a": 20e6}, runs=3)) for name in ("one", "two")
+    ]
+    assert run(["compare", *map(str, directories), "--html", str(tmp_path / "change.html")]) == 0
+
     text = (tmp_path / "change.html").read_text(encoding="utf-8")
     assert "only 3 of 4 required runs" in text
     assert 'id="forest"' not in text and '"forest":null' in text
@@ -97,33 +106,36 @@ def test_without_enough_runs_the_page_says_why_and_has_no_factors(tmp_path: Path
 def test_too_few_runs_are_compared_without_an_interval(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = stored(tmp_path / "one", experiment(1, {"a": 20e6}, runs=1))
-    two = stored(tmp_path / "two", experiment(1, {"a": 80e6}, runs=1))
-    assert run(["compare", str(one), str(two)]) == 0
+    first = store_run(tmp_path / "one", experiment(1, {"a": 20e6}, runs=1))
+    second = store_run(tmp_path / "two", experiment(1, {"a": 80e6}, runs=1))
+
+    assert run(["compare", str(first), str(second)]) == 0
     assert capsys.readouterr().out.splitlines()[0] == (
         "a at 1,000/s: p99 is 4.00× the first run's, without a confidence interval: only 1 of 4 "
         "required runs. Repeat both with --runs 4 or more"
     )
 
 
-def test_the_revisions_of_the_app_are_named() -> None:
+def test_app_revisions_are_compared() -> None:
     first, second = (
         summary_of([cell("a")], runs=1, app_revision=commit * 40) for commit in ("a", "b")
     )
+
     assert unlike(first, second) == ["The app changed from revision aaaaaaaaaaaa to bbbbbbbbbbbb."]
     assert unlike(first, first) == ["Both runs measured revision aaaaaaaaaaaa of the app."]
 
 
-def test_runs_with_nothing_in_common_are_refused(
+def test_runs_without_a_common_server_are_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = stored(tmp_path / "one", experiment(1, {"a": 1e6}))
-    second = stored(tmp_path / "two", experiment(1, {"b": 1e6}))
+    first = store_run(tmp_path / "one", experiment(1, {"a": 1e6}))
+    second = store_run(tmp_path / "two", experiment(1, {"b": 1e6}))
+
     assert run(["compare", str(first), str(second)]) == 2
     assert "have no server and load level in common" in capsys.readouterr().err
 
 
-def test_another_version_of_a_server_is_said() -> None:
+def test_a_changed_server_version_is_a_difference() -> None:
     before = replace(cell("a"), version="1.0", python="3.11.2")
     first = summary_of([before], runs=3)
     second = summary_of([replace(before, version="2.0")], runs=6)
@@ -131,19 +143,24 @@ def test_another_version_of_a_server_is_said() -> None:
     assert unlike(first, first) == []
 
 
-def test_a_rate_of_sessions_is_no_share_of_a_capacity(
+def test_a_session_rate_is_not_relative_to_capacity(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outcomes = msgspec.convert(
         dict.fromkeys(Outcomes.__struct_fields__, 0) | {"scheduled": 40_000, "ok": 20_000}, Outcomes
     )
-    too_much = [replace(one, outcomes=outcomes) for one in runs_of("a", [None] * 6, rate=2000.0)]
-    cells = [*experiment(1, {"a": 20e6}), *too_much]
-    given = [
-        str(stored(tmp_path / name, cells, sessions=sessions))
+
+    overloaded = [
+        replace(result, outcomes=outcomes) for result in runs_of("a", [None] * 6, rate=2000.0)
+    ]
+    cells = [*experiment(1, {"a": 20e6}), *overloaded]
+
+    directories = [
+        str(store_run(tmp_path / name, cells, sessions=sessions))
         for name, sessions in (("of-requests", None), ("of-sessions", 2))
     ]
-    for runs, expected in ((given[:1] * 2, 1.0), (given, None)):
+
+    for runs, expected in ((directories[:1] * 2, 1.0), (directories, None)):
         assert run(["compare", *runs, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["comparisons"][0]["relative_rate"] == expected
 
@@ -168,25 +185,28 @@ def run_on(host: HostFacts) -> RunInfo:
     )
 
 
-def test_another_host_is_one_line_of_caution(
+def test_different_hosts_are_one_warning(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert unlike_hosts(HOST, replace(HOST, load_average="9")) == []
-    assert unlike_hosts(HOST, None) == [], "what is not known is not said"
-    other = replace(HOST, cpu_model="B", kernel="6.12")
-    for folder, host in zip(runs, (HOST, other), strict=True):
-        (folder / "run.json").write_text(encode(run_on(host)))
+    assert unlike_hosts(HOST, None) == [], "an unknown host is not compared"
+
+    other_host = replace(HOST, cpu_model="B", kernel="6.12")
+    for directory, host in zip(runs, (HOST, other_host), strict=True):
+        (directory / "run.json").write_text(encode(run_on(host)))
+
     assert run(["compare", *map(str, runs)]) == 0
-    said = capsys.readouterr().out.splitlines()
-    line = (
+    lines = capsys.readouterr().out.splitlines()
+    warning = (
         "Warning: the hosts differ: cpu model changed from A to B, kernel changed from 6.1 to 6.12."
     )
-    assert said[2] == line
+    assert lines[2] == warning
+
     assert run(["compare", *map(str, runs), "--json"]) == 0
-    assert line in json.loads(capsys.readouterr().out)["unlike"]
+    assert warning in json.loads(capsys.readouterr().out)["unlike"]
 
 
-def test_a_run_that_did_not_come_to_its_end_is_named() -> None:
+def test_an_incomplete_run_is_named() -> None:
     first = summary_of()
     second = replace(first, status="interrupted")
     assert unlike(first, second) == ["The second run was interrupted, so it lacks some cells."]

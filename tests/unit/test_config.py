@@ -15,8 +15,8 @@ URL = "http://127.0.0.1:9/"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory, and none of the caller's settings."""
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory without the caller's environment variables."""
     monkeypatch.chdir(tmp_path)
     for name in ("CONFIG", "DURATION", "SEED", "RATES", "HEADER", "SERVERS", "JSON"):
         monkeypatch.delenv(f"WSGILOAD_{name}", raising=False)
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class DryRun:
-    """Runs a command with ``--dry-run`` and reads the plan it prints."""
+    """Runs a command with ``--dry-run`` and returns its plan or its error."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -34,17 +34,18 @@ class DryRun:
         plan: dict[str, Any] = json.loads(self._capsys.readouterr().out)
         return plan
 
-    def refused(self, *arguments: str) -> str:
+    def error_of(self, *arguments: str) -> str:
         assert run([*arguments, "--dry-run"]) == 2
-        printed = self._capsys.readouterr()
-        assert printed.out == ""
-        lines = printed.err.splitlines()
+        output = self._capsys.readouterr()
+        assert output.out == ""
+
+        lines = output.err.splitlines()
         assert len(lines) == 1, lines
         return lines[0]
 
 
 @pytest.fixture
-def dry(capsys: pytest.CaptureFixture[str]) -> DryRun:
+def dry_run(capsys: pytest.CaptureFixture[str]) -> DryRun:
     return DryRun(capsys)
 
 
@@ -53,55 +54,64 @@ def duration_s(plan: dict[str, Any]) -> float:
 
 
 def test_each_layer_overrides_the_ones_below_it(
-    folder: Path, dry: DryRun, monkeypatch: pytest.MonkeyPatch
+    working_directory: Path, dry_run: DryRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert duration_s(dry("sweep")) == 10, "the default"
-    (folder / "pyproject.toml").write_text(
+    assert duration_s(dry_run("sweep")) == 10, "the default"
+
+    (working_directory / "pyproject.toml").write_text(
         '[tool.wsgiload]\nduration = "2s"\nseed = 22\nruns = 2\n'
     )
-    assert duration_s(dry("sweep")) == 2
-    (folder / "wsgiload.toml").write_text('duration = "3s"\nseed = 33\n')
-    assert duration_s(dry("sweep")) == 3
+    assert duration_s(dry_run("sweep")) == 2
+
+    (working_directory / "wsgiload.toml").write_text('duration = "3s"\nseed = 33\n')
+    assert duration_s(dry_run("sweep")) == 3
+
     monkeypatch.setenv("WSGILOAD_DURATION", "4s")
-    assert duration_s(dry("sweep")) == 4
-    plan = dry("sweep", "--duration", "5s")
+    assert duration_s(dry_run("sweep")) == 4
+
+    plan = dry_run("sweep", "--duration", "5s")
     assert duration_s(plan) == 5
     assert (plan["seed"], plan["runs"]) == (33, 2), (
-        "a layer hides single keys, not a whole layer below it"
+        "a layer overrides single keys, not the whole layer below it"
     )
 
 
 def test_a_named_file_replaces_wsgiload_toml(
-    folder: Path, dry: DryRun, monkeypatch: pytest.MonkeyPatch
+    working_directory: Path, dry_run: DryRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "wsgiload.toml").write_text('duration = "3s"\nruns = 3\n')
-    (folder / "other.toml").write_text('duration = "7s"\n')
-    for plan in (dry("sweep", "--config", "other.toml"), dry("sweep", "--config=other.toml")):
+    (working_directory / "wsgiload.toml").write_text('duration = "3s"\nruns = 3\n')
+    (working_directory / "other.toml").write_text('duration = "7s"\n')
+
+    for plan in (
+        dry_run("sweep", "--config", "other.toml"),
+        dry_run("sweep", "--config=other.toml"),
+    ):
         assert (duration_s(plan), plan["runs"]) == (7, 1)
+
     monkeypatch.setenv("WSGILOAD_CONFIG", "other.toml")
-    assert duration_s(dry("sweep")) == 7
+    assert duration_s(dry_run("sweep")) == 7
 
 
 def test_a_command_table_overrides_the_top_level_for_this_command_only(
-    folder: Path, dry: DryRun
+    working_directory: Path, dry_run: DryRun
 ) -> None:
-    (folder / "wsgiload.toml").write_text(
+    (working_directory / "wsgiload.toml").write_text(
         'duration = "2s"\n[sweep]\nduration = "3s"\n[load]\nseed = 9\n'
     )
-    assert duration_s(dry("sweep")) == 3
-    load = dry("load", URL)
+    assert duration_s(dry_run("sweep")) == 3
+    load = dry_run("load", URL)
     assert load["phases"]["measure_ns"] == 2 * SECOND_NS
     assert load["seed"] == 9
-    assert dry("sweep")["seed"] == 1
+    assert dry_run("sweep")["seed"] == 1
 
 
 def test_a_top_level_key_applies_only_to_commands_with_the_option(
-    folder: Path, dry: DryRun
+    working_directory: Path, dry_run: DryRun
 ) -> None:
-    (folder / "wsgiload.toml").write_text(
+    (working_directory / "wsgiload.toml").write_text(
         'rates = [100, 200]\nrate = 50\nservers = ["wsgiref", "waitress"]\n'
     )
-    sweep, load = dry("sweep"), dry("load", URL)
+    sweep, load = dry_run("sweep"), dry_run("load", URL)
     assert [level["rate_per_s"] for level in sweep["levels"]] == [100, 200]
     assert sweep["servers"] == ["wsgiref", "waitress"]
     assert load["load"]["open"]["rate_per_s"] == 50
@@ -111,10 +121,10 @@ def test_a_top_level_key_applies_only_to_commands_with_the_option(
     "value", ["[100, 200, 300]", '"100,200,300"', '"100:300:100"', '["100:300:100"]']
 )
 def test_a_list_is_written_as_toml_or_as_on_the_command_line(
-    folder: Path, dry: DryRun, value: str
+    working_directory: Path, dry_run: DryRun, value: str
 ) -> None:
-    (folder / "wsgiload.toml").write_text(f"rates = {value}\n")
-    assert [level["rate_per_s"] for level in dry("sweep")["levels"]] == [100, 200, 300]
+    (working_directory / "wsgiload.toml").write_text(f"rates = {value}\n")
+    assert [level["rate_per_s"] for level in dry_run("sweep")["levels"]] == [100, 200, 300]
 
 
 @pytest.mark.parametrize(
@@ -125,52 +135,62 @@ def test_a_list_is_written_as_toml_or_as_on_the_command_line(
     ],
 )
 def test_a_repeatable_option_takes_one_value_or_a_list(
-    folder: Path, dry: DryRun, value: str, fields: list[list[str]]
+    working_directory: Path, dry_run: DryRun, value: str, fields: list[list[str]]
 ) -> None:
-    (folder / "wsgiload.toml").write_text(f"header = {value}\n")
-    assert dry("load", URL)["headers"] == fields
+    (working_directory / "wsgiload.toml").write_text(f"header = {value}\n")
+    assert dry_run("load", URL)["headers"] == fields
 
 
 def test_a_header_in_the_environment_may_have_spaces(
-    dry: DryRun, monkeypatch: pytest.MonkeyPatch
+    dry_run: DryRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WSGILOAD_HEADER", "Accept: text/html; q=1\nX: 2")
-    assert dry("load", URL)["headers"] == [["Accept", "text/html; q=1"], ["X", "2"]]
+    assert dry_run("load", URL)["headers"] == [["Accept", "text/html; q=1"], ["X", "2"]]
 
 
 @pytest.mark.parametrize("name", ["max-connections", "max_connections"])
-def test_a_key_may_have_dashes_or_underscores(folder: Path, dry: DryRun, name: str) -> None:
-    (folder / "wsgiload.toml").write_text(f"{name} = 77\n")
-    assert dry("sweep")["load"]["max_connections"] == 77
+def test_a_key_may_have_dashes_or_underscores(
+    working_directory: Path, dry_run: DryRun, name: str
+) -> None:
+    (working_directory / "wsgiload.toml").write_text(f"{name} = 77\n")
+    assert dry_run("sweep")["load"]["max_connections"] == 77
 
 
 def test_a_key_may_differ_from_the_parameter_name(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    working_directory: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "wsgiload.toml").write_text('json = "plan.json"\n')
+    (working_directory / "wsgiload.toml").write_text('json = "plan.json"\n')
+
     assert run(["load", URL, "--dry-run"]) == 0
-    assert json.loads((folder / "plan.json").read_text())["url"] == URL
+    assert json.loads((working_directory / "plan.json").read_text())["url"] == URL
+
     monkeypatch.setenv("WSGILOAD_JSON", "from-environment.json")
     assert run(["load", URL, "--dry-run"]) == 0
-    assert (folder / "from-environment.json").exists()
+    assert (working_directory / "from-environment.json").exists()
     assert capsys.readouterr().out == ""
 
 
-def test_the_files_are_read_from_the_directory_of_the_app(folder: Path, dry: DryRun) -> None:
-    project = folder / "project"
+def test_the_files_are_read_from_the_directory_of_the_app(
+    working_directory: Path, dry_run: DryRun
+) -> None:
+    project = working_directory / "project"
     project.mkdir()
     (project / "wsgiload.toml").write_text("runs = 4\n")
-    assert dry("sweep", "--chdir", "project")["runs"] == 4
-    assert dry("sweep")["runs"] == 1
+    assert dry_run("sweep", "--chdir", "project")["runs"] == 4
+    assert dry_run("sweep")["runs"] == 1
 
 
-def test_a_project_file_without_a_wsgiload_table_is_ignored(folder: Path, dry: DryRun) -> None:
-    (folder / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.other]\nraets = 1\n')
-    assert dry("sweep")["runs"] == 1
+def test_a_project_file_without_a_wsgiload_table_is_ignored(
+    working_directory: Path, dry_run: DryRun
+) -> None:
+    (working_directory / "pyproject.toml").write_text(
+        '[project]\nname = "x"\n[tool.other]\nraets = 1\n'
+    )
+    assert dry_run("sweep")["runs"] == 1
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text", "message"),
     [
         ("wsgiload.toml", "raets = 1\n", "wsgiload.toml: unknown key 'raets'; did you mean rates?"),
         (
@@ -227,26 +247,28 @@ def test_a_project_file_without_a_wsgiload_table_is_ignored(folder: Path, dry: D
     ],
 )
 def test_an_error_in_a_file_is_one_line_with_file_and_key(
-    folder: Path, dry: DryRun, name: str, text: str, says: str
+    working_directory: Path, dry_run: DryRun, name: str, text: str, message: str
 ) -> None:
-    (folder / name).write_text(text)
-    assert dry.refused("sweep").startswith(f"wsgiload: {says}")
+    (working_directory / name).write_text(text)
+    assert dry_run.error_of("sweep").startswith(f"wsgiload: {message}")
 
 
-def test_a_file_that_is_not_utf8_is_refused_in_one_line(folder: Path, dry: DryRun) -> None:
-    (folder / "wsgiload.toml").write_bytes(b"\xff\xfe\x00")
-    assert dry.refused("sweep").startswith("wsgiload: wsgiload.toml is not valid TOML: ")
+def test_a_file_that_is_not_utf8_is_an_error_in_one_line(
+    working_directory: Path, dry_run: DryRun
+) -> None:
+    (working_directory / "wsgiload.toml").write_bytes(b"\xff\xfe\x00")
+    assert dry_run.error_of("sweep").startswith("wsgiload: wsgiload.toml is not valid TOML: ")
 
 
-def test_a_named_file_must_exist_but_not_the_default_one(dry: DryRun) -> None:
+def test_a_named_file_must_exist_but_not_the_default_one(dry_run: DryRun) -> None:
     assert (
-        dry.refused("sweep", "--config", "gone.toml")
+        dry_run.error_of("sweep", "--config", "gone.toml")
         == "wsgiload: cannot read gone.toml: No such file or directory"
     )
 
 
 def test_an_error_in_the_environment_names_the_option(
-    dry: DryRun, monkeypatch: pytest.MonkeyPatch
+    dry_run: DryRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WSGILOAD_DURATION", "bogus")
-    assert "'--duration': 'bogus' is not a duration" in dry.refused("sweep")
+    assert "'--duration': 'bogus' is not a duration" in dry_run.error_of("sweep")

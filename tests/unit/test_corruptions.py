@@ -1,6 +1,6 @@
-"""Run directories damaged in every way: one line names the file, and the rest is reported.
+"""Damaged run directories: the error names the file, and the rest of the run is reported.
 
-The corruptions are generated, from a fixed seed, so that each can be found again by its number.
+The corruptions are generated from fixed seeds, so each is reproducible by its number.
 """
 
 from __future__ import annotations
@@ -28,121 +28,123 @@ Damage = Callable[[bytes, random.Random], bytes | None]
 
 
 def as_json(change: Callable[[Any, random.Random], Any]) -> Damage:
-    def damage(data: bytes, chance: random.Random) -> bytes:
-        return json.dumps(change(json.loads(data), chance)).encode()
+    def damage(data: bytes, rng: random.Random) -> bytes:
+        return json.dumps(change(json.loads(data), rng)).encode()
 
     return damage
 
 
 def places(document: Any) -> Iterator[tuple[Any, Any]]:
-    """Every key or index of a document, with what holds it."""
+    """Each key or index of a document, with its container."""
     if isinstance(document, dict | list):
         for name in list(document) if isinstance(document, dict) else range(len(document)):
             yield document, name
             yield from places(document[name])
 
 
-def at_a_place(change: Callable[[Any, Any], None]) -> Damage:
-    def damage(document: Any, chance: random.Random) -> Any:
-        holder, name = chance.choice(list(places(document)))
-        change(holder, name)
+def at_random_place(change: Callable[[Any, Any], None]) -> Damage:
+    def damage(document: Any, rng: random.Random) -> Any:
+        container, name = rng.choice(list(places(document)))
+        change(container, name)
         return document
 
     return as_json(damage)
 
 
-def put(value: Any) -> Damage:
-    return at_a_place(lambda holder, name: holder.__setitem__(name, value))
+def replace_with(value: Any) -> Damage:
+    return at_random_place(lambda container, name: container.__setitem__(name, value))
 
 
-def drop(holder: Any, name: Any) -> None:
-    del holder[name]
+def drop(container: Any, name: Any) -> None:
+    del container[name]
 
 
-def flipped(data: bytes, chance: random.Random) -> bytes:
-    at = chance.randrange(len(data))
-    return data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :]
+def flip_bit(data: bytes, rng: random.Random) -> bytes:
+    position = rng.randrange(len(data))
+    return (
+        data[:position] + bytes([data[position] ^ (1 << rng.randrange(8))]) + data[position + 1 :]
+    )
 
 
-def doubled_line(data: bytes, chance: random.Random) -> bytes:
+def double_line(data: bytes, rng: random.Random) -> bytes:
     lines = data.splitlines(keepends=True)
-    at = chance.randrange(len(lines))
-    return b"".join(lines[: at + 1] + lines[at:])
+    position = rng.randrange(len(lines))
+    return b"".join(lines[: position + 1] + lines[position:])
 
 
 BYTES: dict[str, Damage] = {
-    "deleted": lambda data, chance: None,
-    "empty": lambda data, chance: b"",
-    "truncated": lambda data, chance: data[: chance.randrange(1, len(data))],
-    "cut in its last line": lambda data, chance: data[:-3],
-    "not UTF-8": lambda data, chance: data[:20] + b"\xff\xfe" + data[20:],
-    "UTF-16": lambda data, chance: data.decode().encode("utf-16"),
-    "NUL bytes": lambda data, chance: data[: len(data) // 2] + bytes(len(data) // 2),
-    "bit flipped": flipped,
-    "line doubled": doubled_line,
-    "binary": lambda data, chance: chance.randbytes(500),
+    "deleted": lambda data, rng: None,
+    "empty": lambda data, rng: b"",
+    "truncated": lambda data, rng: data[: rng.randrange(1, len(data))],
+    "cut in its last line": lambda data, rng: data[:-3],
+    "not UTF-8": lambda data, rng: data[:20] + b"\xff\xfe" + data[20:],
+    "UTF-16": lambda data, rng: data.decode().encode("utf-16"),
+    "NUL bytes": lambda data, rng: data[: len(data) // 2] + bytes(len(data) // 2),
+    "bit flipped": flip_bit,
+    "line doubled": double_line,
+    "binary": lambda data, rng: rng.randbytes(500),
 }
 JSON: dict[str, Damage] = {
-    "a list": as_json(lambda document, chance: [document]),
-    "a number": lambda data, chance: b"7",
-    "an empty object": lambda data, chance: b"{}",
-    "nested": lambda data, chance: b"[" * 100_000,
-    "newer": as_json(lambda document, chance: document | {"schema_version": 99}),
-    "older": as_json(lambda document, chance: document | {"schema_version": 1}),
-    "version of text": as_json(lambda document, chance: document | {"schema_version": "2"}),
-    "key dropped": at_a_place(drop),
-    "null": put(None),
-    "negative": put(-1),
-    "immense": put(10**18),
-    "beyond 64 bits": put(10**30),
-    "text": put("zz"),
-    "a lone surrogate": put("\udc80"),
-    "a terminal's title": put("\x1b]0;x\x07"),
-    "an empty list": put([]),
+    "a list": as_json(lambda document, rng: [document]),
+    "a number": lambda data, rng: b"7",
+    "an empty object": lambda data, rng: b"{}",
+    "nested": lambda data, rng: b"[" * 100_000,
+    "newer": as_json(lambda document, rng: document | {"schema_version": 99}),
+    "older": as_json(lambda document, rng: document | {"schema_version": 1}),
+    "version of text": as_json(lambda document, rng: document | {"schema_version": "2"}),
+    "key dropped": at_random_place(drop),
+    "null": replace_with(None),
+    "negative": replace_with(-1),
+    "immense": replace_with(10**18),
+    "beyond 64 bits": replace_with(10**30),
+    "text": replace_with("zz"),
+    "a lone surrogate": replace_with("\udc80"),
+    "a terminal's title": replace_with("\x1b]0;x\x07"),
+    "an empty list": replace_with([]),
 }
 CSV: dict[str, Damage] = {
-    "no number": lambda data, chance: data.replace(b",", b",x", 40),
-    "not finite": lambda data, chance: data.replace(b",1", b",inf", 40),
-    "an immense field": lambda data, chance: data + b"a," + b"9" * 200_000 + b"\n",
-    "open quote": lambda data, chance: data + b'"a,1\n' * 20,
-    "short line": lambda data, chance: data + b"a\n",
-    "no heading": lambda data, chance: data.partition(b"\n")[2],
+    "no number": lambda data, rng: data.replace(b",", b",x", 40),
+    "not finite": lambda data, rng: data.replace(b",1", b",inf", 40),
+    "an immense field": lambda data, rng: data + b"a," + b"9" * 200_000 + b"\n",
+    "open quote": lambda data, rng: data + b'"a,1\n' * 20,
+    "short line": lambda data, rng: data + b"a\n",
+    "no heading": lambda data, rng: data.partition(b"\n")[2],
 }
 
 
 def corruptions() -> list[tuple[str, str, Damage, int]]:
-    """File, kind, damage and seed of each."""
-    made = []
+    """The file, kind, damage and seed of each corruption."""
+    generated = []
     for file in ("summary.json", "run.json", "load", NAME):
         for kind, damage in (BYTES | JSON).items():
-            times = 4 if kind in ("truncated", "bit flipped") else 3 if kind in JSON else 1
-            made += [(file, kind, damage, seed) for seed in range(times)]
+            repetitions = 4 if kind in ("truncated", "bit flipped") else 3 if kind in JSON else 1
+            generated += [(file, kind, damage, seed) for seed in range(repetitions)]
     for file in ("intervals.csv", "resources.csv"):
         for kind, damage in (BYTES | CSV).items():
-            times = 4 if kind in ("truncated", "bit flipped", "binary") else 1
-            made += [(file, kind, damage, seed) for seed in range(times)]
-    return made
+            repetitions = 4 if kind in ("truncated", "bit flipped", "binary") else 1
+            generated += [(file, kind, damage, seed) for seed in range(repetitions)]
+    return generated
 
 
 CORRUPTIONS = corruptions()
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small run with its manifest."""
-    run = write_run(tmp_path_factory.mktemp("runs") / "whole")
+def intact_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small run directory with its manifest."""
+    run = write_run(tmp_path_factory.mktemp("runs") / "intact")
     summary = json.loads((run / "summary.json").read_text())
-    measured = [cell for cell in summary["cells"] if cell["failure"] is None][:KEPT_CELLS]
-    summary["cells"], kept = measured, {cell["id"] for cell in measured}
-    summary["order"] = sorted(kept)
+    cells = [cell for cell in summary["cells"] if cell["failure"] is None][:KEPT_CELLS]
+    summary["cells"], kept_ids = cells, {cell["id"] for cell in cells}
+    summary["order"] = sorted(kept_ids)
     (run / "summary.json").write_text(json.dumps(summary))
     for path in (run / "load").iterdir():
-        if path.stem not in kept:
+        if path.stem not in kept_ids:
             path.unlink()
     for name in ("intervals.csv", "resources.csv"):
-        heading, *lines = (run / name).read_text().splitlines()
-        lines = [line for line in lines if line.partition(",")[0] in kept]
-        (run / name).write_text("\n".join([heading, *lines]) + "\n")
+        header, *lines = (run / name).read_text().splitlines()
+        lines = [line for line in lines if line.partition(",")[0] in kept_ids]
+        (run / name).write_text("\n".join([header, *lines]) + "\n")
 
     digests = Digests()
     for path in sorted(run.rglob("*")):
@@ -152,19 +154,19 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def test_there_are_enough() -> None:
+def test_there_are_at_least_300_corruptions() -> None:
     assert len(CORRUPTIONS) >= 300
 
 
-def test_a_whole_run_has_no_damage(whole: Path) -> None:
-    assert damages(whole) == []
+def test_an_intact_run_has_no_damage(intact_run: Path) -> None:
+    assert damages(intact_run) == []
 
 
-def report_one(number: int, whole: Path, tmp_path: Path, capsys: Captured) -> None:
-    """Damage a copy of the run and report it: its message names the file, and the rest is shown."""
+def damage_and_report(number: int, intact_run: Path, tmp_path: Path, capsys: Captured) -> None:
+    """Report a damaged copy of the run; the error must name the file, and the report be written."""
     file, kind, damage, seed = CORRUPTIONS[number]
     run = tmp_path / f"run-{number}"
-    shutil.copytree(whole, run)
+    shutil.copytree(intact_run, run)
     path = sorted((run / "load").iterdir())[0] if file == "load" else run / file
     before = path.read_bytes()
     damaged = damage(before, random.Random(seed))
@@ -175,36 +177,36 @@ def report_one(number: int, whole: Path, tmp_path: Path, capsys: Captured) -> No
 
     code = cli.run(["report", str(run)])
 
-    shown = capsys.readouterr()
-    what = f"corruption {number}: {file}, {kind}, seed {seed}: {shown.err}"
-    assert code in (EXIT_OK, EXIT_USAGE), what
-    assert "Traceback" not in shown.err, what
-    assert "\x1b" not in shown.out + shown.err, what
+    output = capsys.readouterr()
+    description = f"corruption {number}: {file}, {kind}, seed {seed}: {output.err}"
+    assert code in (EXIT_OK, EXIT_USAGE), description
+    assert "Traceback" not in output.err, description
+    assert "\x1b" not in output.out + output.err, description
     if damaged != before and not (file == NAME and code == EXIT_OK):
-        assert str(path) in shown.err, what
+        assert str(path) in output.err, description
     if code == EXIT_OK and file != "summary.json":
-        assert (run / "report.html").stat().st_size > 10_000, what
+        assert (run / "report.html").stat().st_size > 10_000, description
     shutil.rmtree(run)
 
 
 @pytest.mark.parametrize("part", range(8))
-def test_each_is_named_and_the_rest_is_reported(
-    part: int, whole: Path, tmp_path: Path, capsys: Captured
+def test_each_damaged_file_is_named_and_the_rest_is_reported(
+    part: int, intact_run: Path, tmp_path: Path, capsys: Captured
 ) -> None:
     for number in range(part, len(CORRUPTIONS), 8):
-        report_one(number, whole, tmp_path, capsys)
+        damage_and_report(number, intact_run, tmp_path, capsys)
 
 
-def test_a_damaged_run_does_not_stop_the_others(
-    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_damaged_run_does_not_stop_reports_of_other_runs(
+    intact_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken, good = tmp_path / "broken", tmp_path / "good"
-    shutil.copytree(whole, broken)
-    shutil.copytree(whole, good)
-    (broken / "summary.json").write_bytes(b"{")
+    damaged, intact = tmp_path / "damaged", tmp_path / "intact"
+    shutil.copytree(intact_run, damaged)
+    shutil.copytree(intact_run, intact)
+    (damaged / "summary.json").write_bytes(b"{")
 
-    assert cli.run(["report", str(broken), str(good)]) == EXIT_USAGE
+    assert cli.run(["report", str(damaged), str(intact)]) == EXIT_USAGE
 
-    shown = capsys.readouterr()
-    assert str(broken / "summary.json") in shown.err
-    assert f"report: {good / 'report.html'}" in shown.out
+    output = capsys.readouterr()
+    assert str(damaged / "summary.json") in output.err
+    assert f"report: {intact / 'report.html'}" in output.out

@@ -1,4 +1,4 @@
-"""The CPU assignment without a topology, and the kernel's list format."""
+"""CPU assignment without topology, and the kernel's CPU list format."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, format_cpu_
     ("text", "cores"),
     [("", ()), ("0", (0,)), ("1,3-5", (1, 3, 4, 5)), (" 2 , 0-1\n", (0, 1, 2)), ("3,3-3", (3,))],
 )
-def test_parses_the_list_format(text: str, cores: tuple[int, ...]) -> None:
+def test_a_cpu_list_is_parsed(text: str, cores: tuple[int, ...]) -> None:
     assert parse_cpu_list(text) == cores
 
 
 @pytest.mark.parametrize(
     "text", ["a", "1-", "-1", "5-3", "1;2", "²", "1-2-3", "0-99999999", "9" * 5000]
 )
-def test_refuses_other_formats(text: str) -> None:
+def test_other_formats_are_rejected(text: str) -> None:
     with pytest.raises(UsageError):
         parse_cpu_list(text)
 
 
 @pytest.mark.parametrize("cores", [(), (0,), (1, 3, 4, 5), (0, 1, 2, 64)])
-def test_the_list_format_round_trips(cores: tuple[int, ...]) -> None:
+def test_a_formatted_cpu_list_is_parsed_unchanged(cores: tuple[int, ...]) -> None:
     assert parse_cpu_list(format_cpu_list(cores)) == cores
 
 
@@ -49,7 +49,7 @@ def test_the_list_format_round_trips(cores: tuple[int, ...]) -> None:
         (8, 2.0, (6, 7), (1, 2, 3, 4, 5), (0,), False),
     ],
 )
-def test_assigns_cores(
+def test_cores_are_assigned_to_server_client_and_orchestrator(
     count: int,
     cpus: float | None,
     server: tuple[int, ...],
@@ -62,11 +62,11 @@ def test_assigns_cores(
     )
 
 
-def test_assigns_only_available_cores() -> None:
+def test_only_available_cores_are_assigned() -> None:
     assert assign_cpus([3, 5], 1.0, None, None) == CpuPlan((5,), (3,), False, (3,))
 
 
-def test_uses_explicit_cores_unchanged() -> None:
+def test_explicit_cores_are_used_unchanged() -> None:
     assert assign_cpus(range(4), 1.0, (0,), None) == CpuPlan((0,), (1, 2, 3), False, (1, 2, 3))
     assert assign_cpus(range(4), 1.0, None, (3,)) == CpuPlan((2,), (3,), False, (0,))
     assert assign_cpus(range(2), 1.0, None, (1,)) == CpuPlan((0,), (1,), False, (1,))
@@ -74,7 +74,7 @@ def test_uses_explicit_cores_unchanged() -> None:
     assert assign_cpus(range(2), 1.0, (1,), (1,)) == CpuPlan((1,), (1,), True, (1,))
 
 
-def test_refuses_unavailable_cores() -> None:
+def test_unavailable_cores_are_rejected() -> None:
     with pytest.raises(UsageError, match="--server-cpus names 7, but only 0-1 are available"):
         assign_cpus(range(2), None, (7,), None)
     with pytest.raises(UsageError, match="--client-cpus names 2-3"):

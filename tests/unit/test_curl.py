@@ -1,4 +1,4 @@
-"""Commands of curl, as people paste them, as a targets file."""
+"""Import of curl commands as a targets file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FROM_CHROME = r"""curl 'https://shop.example/api/cart?add=7&q=caf%C3%A9' \
   --compressed \
   --insecure"""
 FROM_FIREFOX = """curl 'http://127.0.0.1:8000/login' -X POST -H 'User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0' -H 'Accept-Encoding: gzip, deflate' -H 'Content-Type: application/x-www-form-urlencoded' -H 'Connection: keep-alive' --data-raw 'user=ada&password=se%24cret'"""
-FROM_A_MANUAL = """
+FROM_DOCUMENTATION = """
 # List the orders
 $ curl -s -u ada:pw "http://127.0.0.1:8000/orders?state=open" | jq '.items[] | .id'
 
@@ -39,49 +39,51 @@ $ curl -sSL -XPOST http://127.0.0.1:8000/orders \\
 """
 
 
-def no_file(name: str) -> bytes:
-    raise AssertionError(f"{name} is read")
+def reject_file(name: str) -> bytes:
+    raise AssertionError(f"{name} must not be read")
 
 
-def imported(text: str, **files: bytes) -> ImportedTargets:
-    return targets_of_curl(text, files.__getitem__ if files else no_file)
+def import_curl(text: str, **files: bytes) -> ImportedTargets:
+    return targets_of_curl(text, files.__getitem__ if files else reject_file)
 
 
-def requests(text: str, folder: Path, **files: bytes) -> list[RequestPlan]:
-    """What a load reads from the imported file."""
-    path = folder / "imported.targets"
-    path.write_text(imported(text, **files).text, encoding="utf-8")
+def requests(text: str, directory: Path, **files: bytes) -> list[RequestPlan]:
+    """The requests that a load reads from the imported file."""
+    path = directory / "imported.targets"
+    path.write_text(import_curl(text, **files).text, encoding="utf-8")
     return [target.request for target in targets_of(path)]
 
 
-def body(request: RequestPlan) -> bytes:
+def body_of(request: RequestPlan) -> bytes:
     return base64.b64decode(request.body_base64 or "")
 
 
-def only(text: str, folder: Path, **files: bytes) -> RequestPlan:
-    (request,) = requests(text, folder, **files)
+def single_request(text: str, directory: Path, **files: bytes) -> RequestPlan:
+    (request,) = requests(text, directory, **files)
     return request
 
 
 def test_a_command_copied_from_chrome(tmp_path: Path) -> None:
-    request = only(FROM_CHROME, tmp_path)
+    request = single_request(FROM_CHROME, tmp_path)
     assert (request.method, request.url) == ("POST", "/api/cart?add=7&q=caf%C3%A9")
-    assert json.loads(body(request)) == {"note": "it's 5 o'clock!", "name": "Jürgen 😀"}
+    assert json.loads(body_of(request)) == {"note": "it's 5 o'clock!", "name": "Jürgen 😀"}
+
     fields = dict(request.headers)
     assert fields["sec-ch-ua"] == '"Chromium";v="130", "Not?A_Brand";v="99"'
     assert fields["Cookie"] == "sid=5e3c7e7a; theme=dark"
     assert fields["content-type"] == "application/json"
     assert "if-none-match" not in fields and len(fields) == 7
-    assert imported(FROM_CHROME).notes == (
+
+    assert import_curl(FROM_CHROME).notes == (
         "ignored: --compressed (no Accept-Encoding is sent), --insecure (use `wsgiload load --insecure`)",
         "the targets contain secrets from the command (cookie)",
     )
 
 
 def test_a_command_copied_from_firefox(tmp_path: Path) -> None:
-    request = only(FROM_FIREFOX, tmp_path)
+    request = single_request(FROM_FIREFOX, tmp_path)
     assert (request.method, request.url) == ("POST", "/login")
-    assert body(request) == b"user=ada&password=se%24cret"
+    assert body_of(request) == b"user=ada&password=se%24cret"
     assert {name for name, _ in request.headers} == {
         "User-Agent",
         "Accept-Encoding",
@@ -89,21 +91,26 @@ def test_a_command_copied_from_firefox(tmp_path: Path) -> None:
     }
 
 
-def test_commands_of_a_manual(tmp_path: Path) -> None:
-    listed, made, *others = requests(FROM_A_MANUAL, tmp_path)
-    assert (listed.method, listed.url) == ("GET", "/orders?state=open")
-    assert listed.headers == (("Authorization", "Basic YWRhOnB3"),)
-    assert (made.method, made.url, body(made)) == ("POST", "/orders", b"item=7&count=2")
-    assert dict(made.headers) == {
+def test_commands_from_documentation(tmp_path: Path) -> None:
+    get_orders, post_order, *others = requests(FROM_DOCUMENTATION, tmp_path)
+    assert (get_orders.method, get_orders.url) == ("GET", "/orders?state=open")
+    assert get_orders.headers == (("Authorization", "Basic YWRhOnB3"),)
+    assert (post_order.method, post_order.url, body_of(post_order)) == (
+        "POST",
+        "/orders",
+        b"item=7&count=2",
+    )
+    assert dict(post_order.headers) == {
         "X-Quote": 'a "b" $5',
         "Content-Type": "application/x-www-form-urlencoded",
     }
-    assert [(one.method, one.url) for one in others] == [
+    assert [(request.method, request.url) for request in others] == [
         ("HEAD", "/health"),
         ("GET", "/a"),
         ("GET", "/b"),
     ]
-    ignored, secrets = imported(FROM_A_MANUAL).notes
+
+    ignored, secrets = import_curl(FROM_DOCUMENTATION).notes
     assert ignored == (
         "ignored: -s, -S, -L (redirects are not followed), -o, | jq '.items[] | .id', "
         "> /dev/null, 2>&1"
@@ -112,7 +119,7 @@ def test_commands_of_a_manual(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "sent"),
+    ("flags", "body"),
     [
         ("-d a=1 --data b=2", b"a=1&b=2"),
         ("--data-raw @name", b"@name"),
@@ -127,13 +134,13 @@ def test_commands_of_a_manual(tmp_path: Path) -> None:
         ("-d ''", b""),
     ],
 )
-def test_each_form_of_data(tmp_path: Path, flags: str, sent: bytes) -> None:
-    request = only(f"curl {flags} localhost:8000", tmp_path, file=b"line 1\r\nline 2\n")
-    assert (request.method, request.url, body(request)) == ("POST", "/", sent)
+def test_every_form_of_data(tmp_path: Path, flags: str, body: bytes) -> None:
+    request = single_request(f"curl {flags} localhost:8000", tmp_path, file=b"line 1\r\nline 2\n")
+    assert (request.method, request.url, body_of(request)) == ("POST", "/", body)
 
 
 @pytest.mark.parametrize(
-    ("words", "method", "url"),
+    ("arguments", "method", "url"),
     [
         ("-G -d q=1 --data-urlencode 'r=a b' h/s", "GET", "/s?q=1&r=a+b"),
         ("-G -d q=1 'h/s?p=0#part'", "GET", "/s?p=0&q=1"),
@@ -147,8 +154,8 @@ def test_each_form_of_data(tmp_path: Path, flags: str, sent: bytes) -> None:
         ("-- h/s", "GET", "/s"),
     ],
 )
-def test_methods_and_urls(tmp_path: Path, words: str, method: str, url: str) -> None:
-    request = only(f"curl {words}", tmp_path)
+def test_methods_and_urls(tmp_path: Path, arguments: str, method: str, url: str) -> None:
+    request = single_request(f"curl {arguments}", tmp_path)
     assert (request.method, request.url) == (method, url)
 
 
@@ -172,29 +179,29 @@ def test_methods_and_urls(tmp_path: Path, words: str, method: str, url: str) -> 
     ],
 )
 def test_header_fields(tmp_path: Path, flags: str, fields: list[tuple[str, str]]) -> None:
-    request = only(f"curl h {flags}", tmp_path, fields=b"A: 1\r\n\r\nB: 2\n")
+    request = single_request(f"curl h {flags}", tmp_path, fields=b"A: 1\r\n\r\nB: 2\n")
     assert sorted(request.headers) == sorted(fields)
 
 
-def test_the_user_in_a_url_is_sent_as_curl_does(tmp_path: Path) -> None:
-    request = only("curl http://ada:p%40w@h:1/s", tmp_path)
+def test_credentials_in_a_url_are_sent_as_basic_authentication(tmp_path: Path) -> None:
+    request = single_request("curl http://ada:p%40w@h:1/s", tmp_path)
     assert request.headers == (("Authorization", "Basic YWRhOnBAdw=="),)
     assert request.url == "/s"
 
 
-def test_equal_commands_have_a_weight_and_other_hosts_are_left_out() -> None:
+def test_equal_commands_are_weighted_and_other_hosts_are_skipped() -> None:
     text = "curl h/a\ncurl h/b\r\ncurl h/a --next https://cdn.example/lib.js"
-    assert imported(text).text == "GET /a\n--weight 2\n\nGET /b\n"
-    assert imported(text).notes == ("skipped 1 of 4 requests, which go to hosts other than h",)
+    assert import_curl(text).text == "GET /a\n--weight 2\n\nGET /b\n"
+    assert import_curl(text).notes == ("skipped 1 of 4 requests, which go to hosts other than h",)
 
 
-def test_names_that_begin_another_kind_of_line_stay_header_fields(tmp_path: Path) -> None:
-    request = only("curl h -H '#Tag: a' -H '--weight: 3'", tmp_path)
+def test_header_fields_that_look_like_other_lines_are_kept(tmp_path: Path) -> None:
+    request = single_request("curl h -H '#Tag: a' -H '--weight: 3'", tmp_path)
     assert request.headers == (("#Tag", "a"), ("--weight", "3"))
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "no curl command found"),
         ("wget http://h", "'wget' is not curl"),
@@ -222,58 +229,64 @@ def test_names_that_begin_another_kind_of_line_stay_header_fields(tmp_path: Path
         ("curl h -I -d x", "cannot be combined"),
     ],
 )
-def test_what_cannot_be_imported_is_refused_with_the_reason(text: str, says: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        imported(text)
-    assert says in str(raised.value)
-    assert "\n" not in str(raised.value)
+def test_unsupported_commands_are_rejected_with_the_reason(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        import_curl(text)
+
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
-def test_braces_of_a_body_are_no_placeholder(tmp_path: Path) -> None:
-    assert body(only("curl h -d '{{7*7}}'", tmp_path)) == b"{{{{7*7}}"
+def test_braces_in_a_body_are_escaped(tmp_path: Path) -> None:
+    assert body_of(single_request("curl h -d '{{7*7}}'", tmp_path)) == b"{{{{7*7}}"
 
 
-def test_a_literal_dollar_is_no_variable(tmp_path: Path) -> None:
-    request = only("curl h -d '$TOKEN' -d \"\\$5\"", tmp_path)
-    assert body(request) == b"$TOKEN&$5"
+def test_a_literal_dollar_is_not_a_variable(tmp_path: Path) -> None:
+    request = single_request("curl h -d '$TOKEN' -d \"\\$5\"", tmp_path)
+    assert body_of(request) == b"$TOKEN&$5"
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["curl -s 'http://h/a b'", "-o", "FILE"],
         ["-o", "FILE", "curl", "-s", "http://h/a b"],
         ["-o", "FILE", "-"],
     ],
 )
-def test_the_command_is_one_argument_or_pasted_or_standard_input(
+def test_the_command_is_one_argument_several_arguments_or_stdin(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    words: list[str],
+    arguments: list[str],
 ) -> None:
     path = tmp_path / "shop.targets"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"curl -s 'http://h/a b'\n")))
-    assert run(["import", "curl", *(str(path) if word == "FILE" else word for word in words)]) == 0
+
+    arguments = [str(path) if argument == "FILE" else argument for argument in arguments]
+    assert run(["import", "curl", *arguments]) == 0
     assert path.read_text() == "GET /a%20b\n"
     assert capsys.readouterr() == ("", "wsgiload: ignored: -s\n")
 
 
-def test_a_command_in_pieces_is_refused_with_a_way_out(
+def test_a_partly_quoted_command_is_rejected_with_a_fix(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["import", "curl", "curl http://h/ -H accept:", "*/*"]) == 2
     assert "paste the command after the options" in capsys.readouterr().err
 
 
-def test_files_of_a_command_are_read_from_the_current_folder(
+def test_files_of_a_command_are_read_from_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("order.json").write_text('{"item": 7}\n')
+
     assert run(["import", "curl", "curl h --json @order.json"]) == 0
     assert base64.b64encode(b'{"item": 7}\n').decode() in capsys.readouterr().out
+
     assert run(["import", "curl", "curl h -d @missing"]) == 2
     assert "cannot read missing: No such file" in capsys.readouterr().err
+
     assert run(["import", "curl", "curl h -d @-"]) == 2
     assert "reads standard input" in capsys.readouterr().err
