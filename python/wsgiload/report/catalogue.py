@@ -220,7 +220,7 @@ MARKDOWN_HEAD = (
     "one header field.\n"
     "- **X-Forwarded-Proto trusted**: the app saw the scheme `https` when a proxy on the same host "
     "sent `X-Forwarded-Proto: https`. All servers pass the `X-Forwarded-*` headers to the app.\n"
-    "- **No log output**: the server wrote no log line per request.\n"
+    "- **No log output**: the server did not log individual requests.\n"
     "- **No extra processes**: the server ran only its workers and the helper processes declared "
     "in its file.\n"
     "- **Clean stop**: the server obeyed the stop signal and left no process behind.\n"
