@@ -35,6 +35,7 @@ def write_search(directory: Path, servers: Sequence[str] = SERVERS, url: str | N
     """Write the run directory of a search and return it; a search of a URL has no summary."""
     objective = parse_objective(SLO)
     states = [_SyntheticSearch(directory, server, objective).run() for server in servers]
+
     document = CapacityResult(
         schema_version=2,
         status="complete",
@@ -49,8 +50,10 @@ def write_search(directory: Path, servers: Sequence[str] = SERVERS, url: str | N
         recommendations=(),
         run_dir=str(directory),
     )
+
     directory.mkdir(exist_ok=True, parents=True)
     (directory / "capacity.json").write_text(encode(document), encoding="utf-8")
+
     if url is None:
         _write_summary(directory, [trial.cell for state in states for trial in state.trials])
     return directory
@@ -64,6 +67,7 @@ def _write_summary(directory: Path, cells: Sequence[CellResult]) -> None:
         rates=tuple(sorted({cell.rate for cell in cells if cell.rate is not None})),
         servers=tuple(dict.fromkeys(cell.server for cell in cells)),
     )
+
     open_loop_cells = tuple(cell for cell in cells if cell.rate is not None)
     summary = Summary(
         schema_version=2,

@@ -23,7 +23,8 @@ def cell(name: str, run: int = 1, p99_ns: float | None = 10e6, **changes: Any) -
     high = None if p99_ns is None else round(p99_ns)
     rate = changes.get("rate", 1000.0)
     level = f"c{changes.get('connections')}" if rate is None else f"{rate:.15g}"
-    plain: dict[str, Any] = {
+
+    defaults: dict[str, Any] = {
         "id": f"{name}@{level}#{run}",
         "server": name,
         "variant": "default",
@@ -38,7 +39,8 @@ def cell(name: str, run: int = 1, p99_ns: float | None = 10e6, **changes: Any) -
             quantile: Bounds(low=1_000, high=high) for quantile in ("0.5", "0.99", "0.999")
         },
     }
-    return filled_cell(**plain | changes)
+
+    return filled_cell(**defaults | changes)
 
 
 def runs_of(name: str, p99s_ns: Sequence[float | None], **changes: Any) -> list[CellResult]:

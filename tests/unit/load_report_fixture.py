@@ -37,13 +37,14 @@ def stopped_report() -> LoadReport:
 def healthy_report() -> LoadReport:
     """A report in which every response was correct, on schedule and took 1 ms."""
     report = stopped_report()
-    none = dict.fromkeys(Outcomes.__struct_fields__, 0)
+    no_requests = dict.fromkeys(Outcomes.__struct_fields__, 0)
     rate = float(RATE)
+
     return replace(
         report,
         verdict=Verdict(status="valid", blame=None, reasons=()),
         measured_ns=SECONDS * NS_PER_S,
-        outcomes=Outcomes(**none | {"scheduled": SENT, "ok": SENT}),
+        outcomes=Outcomes(**no_requests | {"scheduled": SENT, "ok": SENT}),
         rate=Rates(offered_per_s=rate, sent_per_s=rate, achieved_per_s=rate, goodput_per_s=rate),
         status_codes={"200": SENT},
         offered_quantiles_ns={

@@ -58,9 +58,9 @@ def test_arguments_come_last_if_the_app_is_not_the_last_argument() -> None:
 
 def test_a_config_file_replaces_the_empty_config_of_gunicorn() -> None:
     (variant,) = adjusted(CATALOGUE.select(["gunicorn"]), [Adjustment("gunicorn", config=CONFIG)])
-    words = command_of(variant)
-    assert words.count("--config") == 1
-    assert words[words.index("--config") + 1] == str(CONFIG)
+    command = command_of(variant)
+    assert command.count("--config") == 1
+    assert command[command.index("--config") + 1] == str(CONFIG)
 
 
 def test_a_config_file_is_added_for_hypercorn() -> None:

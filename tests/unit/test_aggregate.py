@@ -43,12 +43,14 @@ def with_interval(run: CellResult, factor: float | None) -> CellResult:
     assert run.offered_quantiles_ns is not None
     p99_ns = run.offered_quantiles_ns["0.99"].high
     assert p99_ns is not None
+
     p99 = QuantileUncertainty(
         interval_95_ns=None if factor is None else (round(p99_ns / factor), round(p99_ns * factor)),
         effective_requests=None,
         resolution_status="resolved",
         reason=None,
     )
+
     uncertainty = Uncertainty(offered_quantiles_ns={"0.99": p99}, response_time_ns={})
     return msgspec.structs.replace(run, uncertainty=uncertainty)
 

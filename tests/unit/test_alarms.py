@@ -284,6 +284,7 @@ def test_v8_and_v9_ignore_requests_that_may_be_in_flight_at_the_end() -> None:
         len(alarms_of_cell(healthy(rate=low_rates, measured_ns=1_000_000_000), ServerUse(0.2, 1.0)))
         == 2
     )
+
     assert alarms_of_load(healthy(rate=low_rates, measured_ns=900_000_000)) == [], "9 of 90"
     assert (
         "(90.0 %)"

@@ -71,7 +71,9 @@ def test_levels_are_sorted_from_the_highest_and_servers_from_the_best() -> None:
 
 def test_overloaded_failed_and_invalid_servers_have_different_statuses() -> None:
     cells = [overloaded("overloaded"), failed("failed"), invalid(cell("invalid")), cell("good")]
+
     levels = rank(summary_of(cells).cells)
+
     statuses = {entry.label: entry.status for entry in levels[0].entries}
     assert statuses == {
         "good": "ranked",

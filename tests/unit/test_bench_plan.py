@@ -273,9 +273,11 @@ def test_a_child_process_is_pinned_gets_stdin_and_its_cpu_time_is_measured() -> 
         "end: pass\n"
     )
     script = f"{work}print(sorted(os.sched_getaffinity(0)), sys.stdin.read())"
+
     usage = run_child(
         [sys.executable, "-c", script], Placement(core, False), stdin="input", timeout_s=20
     )
+
     assert (usage.code, usage.stdout.decode()) == (0, f"[{core}] input\n")
     assert usage.user_s + usage.system_s >= 0.2
 

@@ -238,6 +238,7 @@ def test_evenly_spaced_arrivals_have_no_gap_error_and_late_ones_do() -> None:
     assert figures is not None
     assert figures.pop("rate_per_s") == pytest.approx(1_000)
     assert set(figures.values()) == {0.0}
+
     # Every fiftieth request is 300 µs late, so one gap is too long and the next too short.
     late = [
         LogEntry(n * 1_000_000 + (300_000 if n % 50 == 0 else 0), 0, None) for n in range(2_000)
@@ -261,6 +262,7 @@ def test_arrivals_use_kernel_timestamps() -> None:
     delays_ns = [200_000 if number % 10 == 0 else 0 for number in range(2_000)]
     log = [LogEntry(n * 1_000_000 + delays_ns[n], 0, None, n * 1_000_000) for n in range(2_000)]
     log[700], log[701] = log[701], log[700]
+
     figures = constant_arrivals(log, 1_000)
     assert figures is not None
     assert (figures["gap_error_p99_us"], figures["gap_error_p99_9_us"], figures["late_p99_us"]) == (
@@ -268,6 +270,7 @@ def test_arrivals_use_kernel_timestamps() -> None:
         0.0,
         0.0,
     )
+
     assert arrival_timestamps(log) == ([n * 1_000_000 for n in range(200, 2_000)], True)
 
 

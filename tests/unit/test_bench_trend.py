@@ -93,9 +93,11 @@ def test_cost_is_paired_within_rounds_and_omits_superseded_runs() -> None:
         closed("wrk", 1, 4.0),
         closed("loadgen", 1, 9.0, connections=16),
     ]
+
     ratio = cpu_to_wrk(results(runs))
     assert ratio is not None
     assert (ratio.median, ratio.low, ratio.high) == (0.5, 0.25, 0.75)
+
     row = "| [2026-01-02](a.md) | AMD EPYC, 2 virtual cores | closed loop: loadgen, wrk | 1234567 | 0.50× [0.25–0.75] "
     assert row in index({"a": results(runs)})
 

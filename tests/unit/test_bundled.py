@@ -43,6 +43,7 @@ def upstream_server() -> Iterator[None]:
     assert upstream is not None
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
+
     process = subprocess.Popen([sys.executable, upstream.program, str(port)])
     try:
         _wait_until_listening(port, process)

@@ -54,14 +54,17 @@ def screen(document: CapacityResult, *servers: ServerCapacity) -> AnswerBox:
 
 def test_the_first_screen_ranks_the_servers(run_dir: Path, document: CapacityResult) -> None:
     box = capacity_screen(document, read_summary(run_dir))
+
     assert box.question == (
         "Which of 3 servers meets p99<20ms and error_rate<=0.1% at the highest rate with 2 CPUs "
         "and 512 MiB?"
     )
     assert re.match(r"waitress meets the objective at up to 2,\d{3}/s \(95 % CI ", box.sentence)
+
     ((headings, rows),) = box.tables
     assert [row[headings.index("server")] for row in rows] == list(SERVERS)
     assert [row[headings.index("confirmed")] for row in rows] == ["5 of 6", "0 of 6", "–"]
+
     assert len(box.cautions) <= 5
     assert f"**{box.question}**" in box.markdown and "| waitress |" in box.markdown
 

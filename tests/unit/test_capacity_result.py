@@ -430,6 +430,7 @@ def test_a_server_that_did_not_start_has_no_figures() -> None:
         failure=CellFailure(step="readiness", message="no correct response", log_tail=""),
         app="cpu:app",
     )
+
     capacity = server_result(failed, OBJECTIVE, 5 * NS_PER_S)
     assert capacity.app == "cpu:app"
     assert (capacity.rate_per_s, capacity.bracket, capacity.interval_95) == (
@@ -437,6 +438,7 @@ def test_a_server_that_did_not_start_has_no_figures() -> None:
         (None, None),
         None,
     )
+
     assert schema_errors(capacity) == []
     assert exit_code("complete", [capacity]) == 97
     assert exit_code("interrupted", [capacity]) == 130

@@ -10,7 +10,7 @@ import pytest
 
 from wsgiload.serving import check
 
-BLOCK = 8192  # the buffer size of a stream that is not a terminal
+BLOCK = 8192  # maximum buffer size of a stream that is not a terminal
 LINE = b'127.0.0.1 "GET / HTTP/1.1" 200 -- line %d\n'
 
 

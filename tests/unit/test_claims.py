@@ -63,7 +63,7 @@ SERVERS = ("bjoern", "cherrypy", "gunicorn/sync", "meinheld", "mod_wsgi/express"
 
 
 def runs_of_six(load: float = 100, **changes: dict[str, Any]) -> list[CellResult]:
-    """Runs of the six servers with equal results, except for the changes given by server."""
+    """Runs of the six servers with equal results, except for these changes by server."""
     return [
         run
         for server in SERVERS

@@ -106,7 +106,7 @@ def test_the_exit_code_is_the_first_of_130_98_99_that_applies(
     assert ("threshold goodput>=1000000000 failed" in output.err) == (threshold == NOT_MET)
 
 
-def refuse_all(canned: type[CannedHandle]) -> None:
+def refuse_all_requests(canned: type[CannedHandle]) -> None:
     scheduled = canned.report.outcomes.scheduled
     canned.report = replace(
         canned.report, outcomes=outcomes(scheduled=scheduled, refused=scheduled)
@@ -125,7 +125,7 @@ def report_as_json(canned: type[CannedHandle]) -> Any:
 def test_no_correct_response_takes_precedence_with_exit_code_97(
     canned: type[CannedHandle], invalid: bool
 ) -> None:
-    refuse_all(canned)
+    refuse_all_requests(canned)
     if invalid:
         make_invalid(canned)
     assert run(["load", URL, "-R", "5", "--quiet", "--threshold", NOT_MET]) == 97

@@ -1,4 +1,4 @@
-"""Comparisons find real differences and keep the rate of false positives below 5 %."""
+"""Comparisons find real differences with at most 5 % false positives."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class SmallServer:
         self._listener.close()
 
 
-# Fewer and more than the first number of requests that the probe sends.
+# Below and above the number of requests that the probe sends first.
 @pytest.fixture(params=[3, 9], ids=lambda at_once: f"{at_once} at once")
 def small_server(request: pytest.FixtureRequest) -> Iterator[SmallServer]:
     server = SmallServer(at_once=request.param, kept=7, backlog=200)
