@@ -48,7 +48,7 @@ def test_unknown_packages_do_not_pass_as_safe(
     message: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert tool.judged(dependencies) == outcome
+    assert tool.outcome_of_audit(dependencies) == outcome
     assert message in capsys.readouterr().out
 
 
