@@ -278,10 +278,10 @@ class Stationarity(Document, frozen=True, kw_only=True):
     reason: str | None
     """Why the response times were not checked. Null: they were checked."""
     slice_ns: NonNegativeInt | None
-    """Length of the compared time slices. A slice is as long as 1,000 responses take, but at least
-    1 s, at most 5 s, and never shorter than a report interval. A measurement that is shorter than
-    ten such slices is divided into 10 to 30 shorter slices. Unit: ns. Source: derived. Null: not
-    checked."""
+    """Length of the compared time slices. A slice is long enough for 1,000 responses, but at
+    least 1 s, at most 5 s, and never shorter than a report interval. A measurement that is shorter
+    than ten such slices is divided into 10 to 30 shorter slices. Unit: ns. Source: derived. Null:
+    not checked."""
     p50_drift: float | None
     """Relative change of the median response time between the first and the last third of the
     measurement. Unit: ratio. Source: time slices. Null: not checked."""

@@ -68,9 +68,9 @@ pub struct Stationarity {
     pub state: Option<State>,
     /// Why the response times were not checked. `None`: they were checked.
     pub reason: Option<&'static str>,
-    /// Length of the compared time slices. A slice is as long as 1,000 responses take, but at least
-    /// 1 s, at most 5 s, and never shorter than a report interval. A measurement that is shorter
-    /// than ten such slices is divided into 10 to 30 shorter slices. `None`: not checked.
+    /// Length of the compared time slices. A slice is long enough for 1,000 responses, but at
+    /// least 1 s, at most 5 s, and never shorter than a report interval. A measurement that is
+    /// shorter than ten such slices is divided into 10 to 30 shorter slices. `None`: not checked.
     pub slice_ns: Option<u64>,
     /// Relative change of the median response time between the first and the last third of the
     /// measurement. `None`: not checked.
