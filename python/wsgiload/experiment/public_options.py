@@ -84,7 +84,7 @@ class ServerOptions:
         server_threads: Number of threads per worker process. Default: set by the profile.
         grid: Measure every combination of the given settings, such as workers=1,2,4 threads=1,4,8
             profile=tuned,stock keepalive=on,off. For bundled apps, app=hello,cpu and
-            python=3.11,3.13 are possible, too.
+            python=3.11,3.13 are also valid.
         app_name: Bundled app to measure instead of yours: hello, ok, unsized, json1k, events, echo,
             cpu, sleep, files, database or upstream.
         chdir: Directory from which the app is imported. Default: the current directory.

@@ -1,4 +1,5 @@
-"""As many requests as connections: the server closes each connection, or stops serving it."""
+"""As many requests as connections: the server closes each connection, or sends no further
+response on it."""
 
 from __future__ import annotations
 
