@@ -36,7 +36,7 @@ ORIGINALS: tuple[Original, ...] = (
         "httperf measured uWSGI, gunicorn and gevent on two cores, with one worker each, at rising "
         "rates. Every request opened a new connection and got 1 KB of JSON.",
         "uWSGI's HTTP router is a second process, so uWSGI used two cores; the other servers used "
-        "one. No measurement was repeated. Not all figures were measured at the same time.",
+        "one. No measurement was repeated. Some figures come from other measurement sessions.",
     ),
     Original(
         "ziade-2012",

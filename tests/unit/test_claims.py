@@ -352,7 +352,10 @@ def test_order_matters_if_throughput_drifts_within_a_round(factor: float, status
     results = judged("appdynamics-2016", summary(cells, order), {})
     result = next(entry.judgement for entry in results if entry.claim.name == "order-irrelevant")
     assert result.status == status
-    text = f"throughput at the end of a round: {factor:.2f}× [{factor:.2f}×, {factor:.2f}×] that at its start"
+    text = (
+        f"throughput at the end of a round: {factor:.2f}× [{factor:.2f}×, {factor:.2f}×] "
+        "the throughput at the start"
+    )
     assert (result.ours or "").startswith(text)
     assert (result.ours or "").endswith("over 4 rounds")
 

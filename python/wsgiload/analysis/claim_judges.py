@@ -97,7 +97,7 @@ def in_order(servers: tuple[str, ...]) -> Judge:
         one, other = min(ratios, key=lambda pair: ratios[pair].middle)
         rates = ", ".join(f"{name} {as_count(middles[name])}/s" for name in ranked)
         ours = (
-            f"{rates} {results.at(load)}; "
+            f"{results.at(load)}: {rates}; "
             f"{one} has {ratios[one, other].text} the throughput of {other}"
         )
 

@@ -53,7 +53,7 @@ def unaffected_by_order(*, within: float) -> Judge:
         bounds = (math.exp(slope.mean - slope.half_95), math.exp(slope.mean + slope.half_95))
         factor = Estimate(math.exp(slope.mean), bounds, as_factor)
         ours = (
-            f"throughput at the end of a round: {factor.text} that at its start, "
+            f"throughput at the end of a round: {factor.text} the throughput at the start, "
             f"over {len(table[0])} rounds"
         )
         return about_one(ours, bounds, within)

@@ -421,7 +421,7 @@ class ConnectionCounts(Document, frozen=True, kw_only=True):
     recorded."""
     peak: NonNegativeInt | None
     """Highest number of connections open at the same time; with several threads, the sum of the
-    threads' highest numbers, which may be too high. Unit: connections. Source: generator. Null: not
+    threads' peaks, which may exceed the true peak. Unit: connections. Source: generator. Null: not
     recorded."""
     max_connections: PositiveInt
     """Maximum number of connections allowed at the same time. Unit: connections. Source: plan, file
@@ -658,7 +658,7 @@ class RejectedTimestamps(Document, frozen=True, kw_only=True):
     """Number of kernel timestamps that were before the start or after the end of the request, or
     that could not be converted to CLOCK_MONOTONIC. Source: generator."""
     clock_steps: NonNegativeInt
-    """Number of times that the wall clock was set during the load. Source: kernel."""
+    """Number of times that the wall clock was stepped during the load. Source: kernel."""
 
 
 class GeneratorUsage(Document, frozen=True, kw_only=True):

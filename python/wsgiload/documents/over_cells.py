@@ -74,8 +74,8 @@ class ComparedFigure(Document, frozen=True, kw_only=True):
 
 
 class Comparison(Document, frozen=True, kw_only=True):
-    """A comparison of two servers with one app at one load level, paired by round; or a comparison
-    of one server at one load level between two stored runs, without pairs."""
+    """A comparison of two servers with one app at one load level, paired by round; or an unpaired
+    comparison of one server at one load level between two stored runs."""
 
     first: str
     """Name of the first server. Source: cells."""

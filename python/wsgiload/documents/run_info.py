@@ -16,10 +16,10 @@ class ProcessorFacts(Document, frozen=True, kw_only=True):
     cpu: NonNegativeInt
     """CPU number."""
     core: NonNegativeInt
-    """Core of this CPU, identified by the lowest number of the CPUs on the core."""
+    """Core of this CPU, identified by the lowest CPU number on the core."""
     cache: NonNegativeInt
-    """Last-level cache of this CPU, identified by the lowest number of the CPUs that share the
-    cache."""
+    """Last-level cache of this CPU, identified by the lowest CPU number among the CPUs that
+    share the cache."""
     node: NonNegativeInt
     """NUMA node of this CPU."""
 

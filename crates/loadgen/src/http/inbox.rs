@@ -51,7 +51,7 @@ pub struct RejectedTimestamps {
     /// Number of kernel timestamps that were before the start or after the end of the request, or
     /// that could not be converted to `CLOCK_MONOTONIC`.
     pub count: u64,
-    /// Number of times that the wall clock was set during the load.
+    /// Number of times that the wall clock was stepped during the load.
     pub clock_steps: u64,
 }
 

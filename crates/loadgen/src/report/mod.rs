@@ -268,7 +268,7 @@ pub struct Connections {
     /// Connections that the server closed. `None`: not recorded.
     pub closed_by_server: u64,
     /// Highest number of connections open at the same time; with several threads, the sum of the
-    /// threads' highest numbers, which may be too high. `None`: not recorded.
+    /// threads' peaks, which may exceed the true peak. `None`: not recorded.
     pub peak: u64,
     /// Maximum number of connections allowed at the same time.
     pub max_connections: usize,
