@@ -39,7 +39,7 @@ test: build ## Run the tests, except the long ones (test-long) and those in virt
 	$(BIN)/pytest --numprocesses auto tests/unit tests/contract
 	$(BIN)/pytest --ignore tests/unit --ignore tests/contract
 
-fuzz: build fuzz-decoder ## Fuzz file readers, the HTTP/2 client and the response decoder, FUZZ_SECONDS (600) each; needs a C++ compiler
+fuzz: build fuzz-decoder ## Fuzz the file parsers, the HTTP/2 client and the response decoder, FUZZ_SECONDS (600) each; needs a C++ compiler
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 fuzz-decoder: ## Fuzz only the response decoder

@@ -1,4 +1,4 @@
-"""Fuzzes the readers of files and the HTTP/2 client.
+"""Fuzzes the file parsers and the HTTP/2 client.
 
 Each input is a mutation of the stored corpus. A reader must accept the input or reject it with one
 line, in bounded time and memory. A load must end on time, in bounded memory, and with one outcome

@@ -168,10 +168,10 @@ def memory_pressure(evidence: Evidence) -> FingerprintResult | None:
     ratio = waited / evidence.length_ns if waited is not None and evidence.length_ns else 0.0
     if evidence.oom_kills or (ratio < MIN_WAIT_RATIO and not high):
         return None
-    slowed = f" and was slowed down {high:,} times at memory.high" if high else ""
+    exceeded = f" and exceeded memory.high {high:,} times" if high else ""
     return FingerprintResult(
         name="memory_pressure",
-        sentence=(f"the server waited for memory for {_percent(ratio)} of the time{slowed}"),
+        sentence=(f"the server waited for memory for {_percent(ratio)} of the time{exceeded}"),
         rule=(
             f"at least {_percent(MIN_WAIT_RATIO)} of the time, or memory.high was exceeded; no "
             "process was killed"

@@ -30,7 +30,7 @@ Exit codes:
   0    valid result (warnings allowed)
   2    usage or configuration error
   97   server did not start, died, was OOM-killed or sent no correct response
-  98   measurement invalid, threshold neither met nor missed, audit findings
+  98   measurement invalid, threshold undecided, audit findings
   99   threshold or objective not met
   130  interrupted (partial results are kept)"""
 

@@ -105,7 +105,7 @@ def reproduce(ctx: click.Context, /, file: str, scale: str, **flags: Any) -> int
 
     NAME-fair uses equivalent settings for all servers. The output includes the results in the table
     format of the original publication and lists the options that were scaled down. Options override
-    the settings of NAME; the defaults below apply only to settings that NAME leaves open.
+    the settings of NAME; the defaults below apply only to settings that NAME does not set.
     """
     return run_file(ctx, flags, study=file)
 

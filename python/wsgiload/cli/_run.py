@@ -184,9 +184,9 @@ scale_option = option(
 def run(ctx: click.Context, /, file: str, scale: str | None, **flags: Any) -> int:
     """Run an experiment FILE.
 
-    FILE is a TOML file. Its keys are the options of `wsgiload sweep`, named like the flags, and
-    app, title, source and notes. FILE replaces wsgiload.toml. Command-line options override FILE;
-    the defaults below apply only to settings that FILE leaves open.
+    FILE is a TOML file. Each key is the name of an option of `wsgiload sweep`, or app, title,
+    source or notes. FILE replaces wsgiload.toml. Command-line options override FILE; the defaults
+    below apply only to settings that FILE does not set.
     """
     return run_file(ctx, flags)
 

@@ -1,4 +1,4 @@
-"""Sleeps 100 ms, then writes a temporary file in 10,000 pieces: waiting, system calls and the disk.
+"""Sleeps 100 ms, then writes a temporary file with 10,000 system calls: waiting, kernel and disk.
 
 The app of the Circus comparison of 2012. Its loop multiplied constants, which the compiler folds,
 so here the loop is empty. Its body contained the elapsed time; here, the time is in a header, so
