@@ -22,7 +22,7 @@ _STAMPED = re.compile(r"\d{8}T\d{6}Z-")
 
 
 def report_trend(folders: Sequence[Path], *, verbose: bool) -> int:
-    """Print the trend over these run directories; unusable ones are named and skipped."""
+    """Print the trend over these run directories; unusable ones are reported and skipped."""
     runs: dict[Path, StoredRun] = {}
     code = EXIT_OK
     for folder in {folder.resolve(): folder for folder in folders}.values():
