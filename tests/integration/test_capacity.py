@@ -84,7 +84,7 @@ def test_a_search_against_a_url_stores_all_results(command: Command) -> None:
     }
     assert server["trials"][0]["stage"] == "initial"
     assert "p99 depends on the" in result.out, "no warning about short trials"
-    assert "searching 1 server, about " in result.err.splitlines()[0]
+    assert "capacity search on 1 server, about " in result.err.splitlines()[0]
 
 
 def test_a_url_without_a_server_is_blamed_on_the_server(command: Command) -> None:

@@ -1,4 +1,4 @@
-"""Alarms: patterns that past server comparisons published as results. Pure.
+"""Alarms: patterns that have led to wrong conclusions in published comparisons. Pure.
 
 Each alarm is a function with a name, a limit, a message and the kind of publication that it would
 have prevented. The generator's checks of itself are not repeated here.

@@ -37,7 +37,9 @@ class CapacityProgress(CapacityEvents):
 
     def planned(self, servers: int, seconds: float) -> None:
         self._expected_s, self._since_ns = seconds, time.monotonic_ns()
-        self._print_line(f"searching {plural(servers, 'server')}, about {format_span(seconds)}")
+        self._print_line(
+            f"capacity search on {plural(servers, 'server')}, about {format_span(seconds)}"
+        )
 
     def trial_started(self, state: ServerSearch, plan: TrialPlan, phase: Phase | None) -> None:
         step = SEARCH_PHASES[phase or "initial"]

@@ -97,8 +97,8 @@ class Answer(Document, frozen=True, kw_only=True):
     """The conclusion as text."""
     command_line: str | None
     """Commands that start the recommended server with its settings, one per line. The last command
-    starts the server; the others prepare the start. With several apps and an objective, the
-    commands start the recommended server of the first app that has one. Source: settings. Null:
+    starts the server; the commands before it must run first. With several apps and an objective,
+    the commands start the recommended server of the first app that has one. Source: settings. Null:
     stored by an older version, no server is recommended, or several apps without an objective."""
     needs: str | None
     """What is needed for a decision. Null: `status` is `decided`, nothing was measured, or the

@@ -104,8 +104,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Number of runs of each cell. In a race, the maximum number of rounds, including rounds of
     short trials. Unit: runs. Source: plan."""
     settle_s: NonNegativeFloat | None = None
-    """Maximum wait for an idle host before each trial; before a rerun, at least 10 s. Unit: s.
-    Source: plan. Null: stored by an older version."""
+    """Maximum wait for an idle host before each trial. Before a rerun, the maximum is never less
+    than 10 s. Unit: s. Source: plan. Null: stored by an older version."""
     reruns: NonNegativeInt | None = None
     """Maximum number of reruns per cell and run. Unit: reruns. Source: plan. Null: stored by an
     older version."""

@@ -597,7 +597,7 @@ class AttachedResources(Document, frozen=True, kw_only=True):
 
 class LoadAttempt(Document, frozen=True, kw_only=True):
     """One attempt of a load with `--reruns`. The report describes the least disturbed attempt that
-    was not [discarded](terminology.md#what-is-run) or, if all were discarded, the last attempt. Of
+    was not [discarded](terminology.md#what-is-run) or, if all were discarded, the last attempt. For
     the other attempts, only the values below are stored."""
 
     reported: bool

@@ -41,7 +41,7 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     """Share of the variance (of logarithms) that is due to differences between runs. The rest of
     the variance is the sampling error within runs. Unit: 0 to 1. Source: values, `uncertainty` of
     the cells. Null: the figure is the goodput, the confidence interval within a run is unknown or
-    unbounded, or the runs together have no confidence interval (see `reason`)."""
+    unbounded, or there is no confidence interval over runs (see `reason`)."""
     trimmed_mean: NonNegativeFloat | None
     """Arithmetic mean without the lowest and the highest run. Unit: ns, or 1/s. Source: values.
     Null: not requested (`--aggregate trim`), fewer than three runs, or an entry of `values` is
@@ -93,9 +93,9 @@ class Comparison(Document, frozen=True, kw_only=True):
     two stored runs with too few requests for p99, `p50`. Source: plan."""
     rounds: NonNegativeInt
     """Number of rounds in which both servers have a trial that was not discarded. For the last two
-    servers of a race, only the rounds after all others dropped out count, if there are at least
-    four such rounds. For two stored runs: the smaller number of repetitions of the cell. Unit:
-    rounds. Source: cells."""
+    servers of a race, only rounds after all other servers dropped out are counted, if there are at
+    least four such rounds. For two stored runs: the number of repetitions of the cell in the stored
+    run with fewer repetitions. Unit: rounds. Source: cells."""
     same_server: bool
     """Whether both names refer to the same server (A/A test). Always false for two stored runs.
     Source: catalogue."""
@@ -214,7 +214,7 @@ class Overload(Document, frozen=True, kw_only=True):
     """Name of the server. At some offered rate, the server was saturated in every run. Source:
     cells."""
     max_goodput_per_s: NonNegativeFloat
-    """The server's highest goodput at any rate. Unit: 1/s. Source: cells."""
+    """The server's highest goodput over all rates. Unit: 1/s. Source: cells."""
     points: tuple[OverloadPoint, ...]
     """Results at the offered rates above `max_goodput_per_s`. Source: cells."""
 

@@ -27,8 +27,8 @@ class MemoryHeadroom(Document, frozen=True, kw_only=True):
     """Peak memory and memory limit of the recommended configuration."""
 
     peak_bytes: NonNegativeInt | None
-    """Peak memory of the server: in a sweep, at any rate; in a race with an objective or a capacity
-    search, at the recommended rate. Unit: bytes. Source: cgroup. Null: not measured."""
+    """Peak memory of the server: in a sweep, over all rates; in a race with an objective or a
+    capacity search, at the recommended rate. Unit: bytes. Source: cgroup. Null: not measured."""
     limit_bytes: NonNegativeInt | None
     """Memory limit of the server. Unit: bytes. Source: cgroup. Null: no limit."""
 
@@ -75,8 +75,8 @@ class RecommendedConfiguration(Document, frozen=True, kw_only=True):
     """Peak memory and memory limit. Unit: bytes. Source: cgroup."""
     runner_up: str | None
     """Name of the configuration with the second-highest `rate_per_s`. Source: cells. Null:
-    `also_meets` is not empty, no other configuration meets the objective at any rate, or a race
-    with an objective."""
+    `also_meets` is not empty, no other configuration meets the objective at any of the rates,
+    or a race with an objective."""
     tied: tuple[str, ...]
     """Configurations that also meet the objective and need about the same resources. Their
     differences in performance are within the noise. Source: cells."""

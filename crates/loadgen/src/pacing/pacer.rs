@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_is_set_earlier_by_the_minimum_wake_up_time() {
+    fn a_sleep_is_shortened_by_the_minimum_wake_up_delay() {
         let mut pacer = Pacer::new(0);
         for _ in 0..WAKE_UPS - 1 {
             pacer.woke(9_000);

@@ -244,8 +244,8 @@ pub struct Arguments {
     /// Print the complete plan without sending a request
     #[arg(long)]
     pub dry_run: bool,
-    /// Run a command line of wrk, ab, httperf or funkload, and print the equivalent loadgen
-    /// command. Must be the first option; --as TOOL --help lists the options of TOOL
+    /// Translate a command line of wrk, ab, httperf or funkload into a loadgen command, print it
+    /// and run it. Must be the first option; --as TOOL --help lists the options of TOOL
     #[arg(long = "as", value_name = "TOOL", value_parser = values::refuse_late_dialect)]
     dialect: Option<String>,
     /// Refused: -t means threads in wrk, timeout in oha and duration in locust

@@ -18,7 +18,7 @@ const MAX_DURATION: &str = "1h";
 /// Why files that ab writes are refused.
 const FILES: &str = "the report is JSON: --json FILE";
 
-/// Run a command line of ab 2.3, and print the equivalent loadgen command.
+/// Translate a command line of ab 2.3 into a loadgen command, print it and run it.
 #[derive(Debug, Parser)]
 #[command(name = "loadgen --as ab", no_binary_name = true)]
 pub struct Ab {

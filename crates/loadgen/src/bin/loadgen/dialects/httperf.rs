@@ -10,7 +10,7 @@ use super::refusal::Refused;
 
 const AGENT: &str = "httperf/0.9.0";
 
-/// Run a command line of httperf 0.9, and print the equivalent loadgen command.
+/// Translate a command line of httperf 0.9 into a loadgen command, print it and run it.
 #[derive(Debug, Parser)]
 #[command(
     name = "loadgen --as httperf",

@@ -8,7 +8,7 @@ use super::command::{LoadgenCommand, duration_text};
 use super::options::LoadgenOptions;
 use super::refusal::Refused;
 
-/// Run a command line of wrk 4, and print the equivalent loadgen command.
+/// Translate a command line of wrk 4 into a loadgen command, print it and run it.
 #[derive(Debug, Parser)]
 #[command(
     name = "loadgen --as wrk",
