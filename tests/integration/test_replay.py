@@ -207,7 +207,7 @@ def test_skipped_lines_and_missing_bodies_are_reported(
     assert result.code in (0, 98), result.err
     assert [request for _, request in server.seen] == ["GET /a", "POST /b"]
     assert result.messages[:2] == [
-        "wsgiload: skipped 1 of 3 lines without a request that can be sent",
+        "wsgiload: skipped 1 of 3 lines: no request that can be sent",
         "wsgiload: 1 of 2 requests (POST, PUT or PATCH) are sent without a body, because logs "
         "do not contain bodies",
     ]

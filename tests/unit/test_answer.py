@@ -303,7 +303,7 @@ def test_an_unchecked_warm_up_is_a_warning() -> None:
     few = (NotChecked(check="stationarity", reason="fewer than 50 correct responses"),)
     answer = make_answer([cell("a", not_checked=few), cell("b"), failed("c")])
     assert answer.warnings[-1] == (
-        "p99 may include a warm-up. In 1 of 2 trials at 1,000/s, response times were not "
+        "p99 may include warm-up effects. In 1 of 2 trials at 1,000/s, response times were not "
         "checked for changes (stationarity): fewer than 50 correct responses"
     )
 

@@ -228,7 +228,7 @@ def test_a_directory_without_results_is_an_error(
         (b'{"latencies": {"50th": 1}' + b'[' * 100_000, "not JSON: "),
         (b'{"metrics": {"http_reqs": {"count": 1e400}}}', "not "),
         (b"Type,Name,Request Count,Failure Count\nGET,/,x,y\n", "the column "),
-        (LOCUST.replace(",8000,", ",nan,").encode(), "'nan' is not a figure of Locust"),
+        (LOCUST.replace(",8000,", ",nan,").encode(), "'nan' is not a value that Locust writes"),
     ],
     ids=range(10),
 )  # fmt: skip

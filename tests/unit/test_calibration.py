@@ -96,8 +96,8 @@ def test_the_noise_floor_is_that_of_hold_0_with_null_for_missing_figures() -> No
 @pytest.mark.parametrize(
     ("p50_ns", "missed", "message"),
     [
-        (1_030_000, 0, "p50 error 30.0 µs (within the 50 µs of an idle machine)"),
-        (1_060_000, 1, "p50 error 60.0 µs (more than the 50 µs of an idle machine)"),
+        (1_030_000, 0, "p50 error 30.0 µs (at most 50 µs, as expected on an idle machine)"),
+        (1_060_000, 1, "p50 error 60.0 µs (more than the 50 µs expected on an idle machine)"),
         (999_000, 1, "impossible: below the service time"),
     ],
 )

@@ -33,7 +33,7 @@ def test_a_short_budget_is_rejected_with_a_sufficient_one() -> None:
     with pytest.raises(UsageError) as error:
         require_enough(60.0, 2, OVERHEAD_S)
 
-    assert str(error.value).startswith("--budget is too short to search 2 servers")
+    assert error.value.cause == "--budget is too short for a capacity search on 2 servers"
     assert error.value.fix is not None
 
     minutes = int(error.value.fix.removeprefix("use --budget ").removesuffix("m"))

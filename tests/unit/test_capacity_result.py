@@ -280,7 +280,7 @@ def database(cores: float) -> ServiceUse:
         (
             {"resources": QUEUED, "limits": limits(cpus=1.0)},
             "workers",
-            "its workers (connections waited although CPU time was left)",
+            "its workers (connections waited although CPU time was available)",
         ),
         (
             {"resources": resources(cpu_cores_mean=0.3, listen_queue_peak=9, listen_drops=2)},
@@ -306,7 +306,7 @@ def database(cores: float) -> ServiceUse:
         (
             {"resources": QUEUED, "limits": limits(cpus=1.0), "services": (database(0.7),)},
             "workers",
-            "its workers (connections waited although CPU time was left)",
+            "its workers (connections waited although CPU time was available)",
         ),
         (
             {"resources": FULL_CPU, "limits": limits(cpus=1.0), "services": (database(0.95),)},

@@ -64,7 +64,7 @@ def test_without_trials_at_this_load_or_without_rivals_there_is_no_ranking() -> 
             RaceState("undecided", ("a", "b"), ()),
             2,
             True,
-            "a is the leanest that may meet the objective after 2 rounds",
+            "of the configurations that may meet the objective, a is the leanest after 2 rounds",
         ),
     ],
 )

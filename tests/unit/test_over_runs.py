@@ -179,8 +179,8 @@ def test_too_few_rounds_and_an_unknown_saturation_are_reported_after_the_compari
     lines = compared(entry, entry, entry)
 
     assert lines[3].startswith(
-        "The chance of detecting a difference of 30 % is below 50 % with 6 runs of 3 pairs of "
-        "servers, given the variation between runs. Use "
+        "With 6 runs and 3 pairs of servers, the chance of detecting a difference of 30 % is "
+        "below 50 %, given the variation between runs. Use "
     )
     assert lines[4].startswith("The distance to saturation is unknown")
     assert lines[3].endswith("Use 15 runs.")
@@ -421,7 +421,7 @@ def test_the_terminal_shows_the_aggregates_over_runs(stored: Path) -> None:
     text = terminal_text(analyse(read_summary(stored)))
     assert "mean p99 [95 % CI]" in text
     assert re.search(r"gunicorn-gthread( and|'s p99 is [\d.]+× .*\]) gunicorn-gevent", text)
-    assert "The chance of detecting" not in text, "these runs vary little"
+    assert "the chance of detecting" not in text, "these runs vary little"
     assert "trimmed" not in text
     assert "trimmed mean p99" in terminal_text(analyse(read_summary(stored), "trim"))
 

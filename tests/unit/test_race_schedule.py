@@ -158,5 +158,5 @@ def test_servers_that_did_not_qualify_are_reported_in_one_line() -> None:
     ]
     race = _objective_race(cells)
     assert race.new_drops(_at(2000, "fast", 2), cells) == [
-        "2000: 1 dropped out after short trials; left: fast, near"
+        "2000: 1 dropped out after short trials; remaining: fast, near"
     ]

@@ -190,7 +190,7 @@ def test_an_incomplete_run_says_so_above_its_figures(run_dir: Path) -> None:
 
     planned = replace(summary.experiment, servers=(*summary.experiment.servers, "bjoern", "gevent"))
     unfinished = replace(summary, status="interrupted", experiment=planned)
-    assert sweep_lines(unfinished)[1] == f"{notice}, among them all of bjoern and gevent"
+    assert sweep_lines(unfinished)[1] == f"{notice}, including all cells of bjoern and gevent"
 
 
 def test_a_narrow_terminal_names_the_hidden_columns(run_dir: Path) -> None:

@@ -67,7 +67,7 @@ def test_the_quotation_of_a_huge_compressed_body_is_short() -> None:
         (response(400), "(Django's ALLOWED_HOSTS), add -H 'Host: NAME'"),
         (response(401), "add -H 'Authorization: …'"),
         (response(404), "choose a path that the app serves (--path)"),
-        (response(405, Allow="POST, OPTIONS"), "send --method POST"),
+        (response(405, Allow="POST, OPTIONS"), "use --method POST"),
         (response(418), "choose another --path or change the request; if 418 is correct"),
         (response(500), "see the server's log"),
         (response(302, Location="/accounts/login/?next=/"), "the path needs a login"),

@@ -204,7 +204,7 @@ def tracking_full(load: LoadReport) -> Alarm | None:
         message,
         share,
         MAX_TRACKED_SHARE,
-        "packets dropped unnoticed by a full conntrack table",
+        "packets silently dropped by a full conntrack table",
         "raise net.netfilter.nf_conntrack_max, or use keep-alive",
     )
 

@@ -100,7 +100,8 @@ def _content(path: Path) -> str:
         raise UsageError(f"cannot be read: {error.strerror}") from error
     if len(content) > MAX_FILE_BYTES:
         raise UsageError(
-            f"larger than {MAX_FILE_BYTES >> 20} MiB", "audit the summary, not the single requests"
+            f"larger than {MAX_FILE_BYTES >> 20} MiB",
+            "audit the summary, not the individual requests",
         )
     return content.decode("utf-8", errors="replace").replace("\r\n", "\n")
 

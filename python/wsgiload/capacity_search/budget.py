@@ -40,7 +40,8 @@ def require_enough(budget_s: float, servers: int, around_s: float) -> None:
     min_s = _usual_trials(servers) * (MIN_TRIAL_S + around_s) + REPORT_S
     if budget_s < min_s:
         raise UsageError(
-            f"--budget is too short to search {servers} server{'' if servers == 1 else 's'}",
+            "--budget is too short for a capacity search on "
+            f"{servers} server{'' if servers == 1 else 's'}",
             f"use --budget {math.ceil(min_s / 60)}m",
         )
 

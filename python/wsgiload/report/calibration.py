@@ -63,8 +63,8 @@ def _bias_sentence(bias: MedianBias) -> str:
     if bias.bias_ns < 0:
         judgement = "impossible: below the service time"
     elif bias.is_within:
-        judgement = "within the 50 µs of an idle machine"
+        judgement = "at most 50 µs, as expected on an idle machine"
     else:
-        judgement = "more than the 50 µs of an idle machine"
+        judgement = "more than the 50 µs expected on an idle machine"
     error = words.format_duration_ns(bias.bias_ns)
     return f"service time {hold}: p50 error {error} ({judgement})"

@@ -21,7 +21,7 @@ _LIMITS: dict[LimitedBy, str] = {
     "service": "a service",
     "waiting": "waiting for a thread or for a connection to a service (server and services are "
     "not CPU-bound)",
-    "workers": "its workers (connections waited although CPU time was left)",
+    "workers": "its workers (connections waited although CPU time was available)",
     "accept_queue": "a full accept queue",
 }
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red"}

@@ -380,8 +380,8 @@ def _not_checked(measured: _Measured) -> list[str]:
         if one.check == "stationarity" and _has_response(cell)
     ]
     return [
-        f"p99 may include a warm-up. In {measured.share(reasons.count(reason))}, response times "
-        f"were not checked for changes (stationarity): {reason}"
+        f"p99 may include warm-up effects. In {measured.share(reasons.count(reason))}, response "
+        f"times were not checked for changes (stationarity): {reason}"
         for reason in dict.fromkeys(reasons)
     ]
 

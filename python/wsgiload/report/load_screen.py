@@ -123,7 +123,7 @@ def _cautions(report: LoadReport) -> list[str]:
     unchecked = report.stationarity.reason
     if unchecked is not None:
         lines.append(
-            "p99 may include a warm-up. Response times were not checked for changes "
+            "p99 may include warm-up effects. Response times were not checked for changes "
             f"(stationarity): {unchecked}"
         )
     return lines

@@ -327,9 +327,9 @@ def _cautions(
     needed = runs_needed(pairs, deviation)
     if rounds < needed:
         yield (
-            f"The chance of detecting a difference of {100 * (PLANNED_FACTOR - 1):.0f} % is below "
-            f"50 % with {words.plural(rounds, 'run')} of {words.plural(pairs, 'pair')} of servers, "
-            f"given the variation between runs. Use {_runs(needed)}."
+            f"With {words.plural(rounds, 'run')} and {words.plural(pairs, 'pair')} of servers, the "
+            f"chance of detecting a difference of {100 * (PLANNED_FACTOR - 1):.0f} % is below "
+            f"50 %, given the variation between runs. Use {_runs(needed)}."
         )
 
     unknown = any(entry.relative_rate is None and entry.rate is not None for entry in entries)

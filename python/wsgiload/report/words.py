@@ -329,12 +329,12 @@ def format_interval(interval: Sequence[float | None] | None) -> str:
 
 
 def status_words(summary: Summary) -> str:
-    """ "interrupted: some cells were not measured, among them all of gunicorn-sync", or "" for a
-    complete sweep."""
+    """ "interrupted: some cells were not measured, including all cells of gunicorn-sync", or "" for
+    a complete sweep."""
     if summary.status == "complete":
         return ""
     absent = servers_without_cells(summary)
-    among = f", among them all of {join_words(absent)}" if absent else ""
+    among = f", including all cells of {join_words(absent)}" if absent else ""
     return f"{summary.status}: some cells were not measured{among}"
 
 

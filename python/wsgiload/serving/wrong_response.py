@@ -73,7 +73,7 @@ def fix_of(request: Request, response: Response, hosts: Iterable[str], resend: R
         return _fix_of_host(request, hosts, resend)
     if status == 405 and response.headers.get("Allow"):
         method = response.headers["Allow"].partition(",")[0].strip()
-        return f"choose another --path, or send --method {shlex.quote(method)}"
+        return f"choose another --path, or use --method {shlex.quote(method)}"
     usual = f"choose another --path or change the request; if {status} is correct, add "
     return _OF_STATUS.get(status, f"{usual}--expect-status {status}")
 

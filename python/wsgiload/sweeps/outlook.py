@@ -31,7 +31,7 @@ def race_words(state: RaceState, rounds: int, *, by_objective: bool) -> str:
     leader, *others = state.contenders
     after = f"after {plural(rounds, 'round')}" if rounds else "after short trials"
     if by_objective:
-        leads = f"{leader} is the leanest that may meet the objective"
+        leads = f"of the configurations that may meet the objective, {leader} is the leanest"
     elif others:
         leads = f"{leader} leads {join_words(others)}"
     else:

@@ -152,12 +152,13 @@ def drop_lines(
     lines = [f"{level}: {drop_words(drop, failed)}" for drop in late]
     if early:
         names = ", ".join(remaining) if remaining else "none"
-        lines.insert(0, f"{level}: {len(early)} dropped out after short trials; left: {names}")
+        lines.insert(0, f"{level}: {len(early)} dropped out after short trials; remaining: {names}")
     return lines
 
 
 def drop_words(drop: Drop, failed: str) -> str:
-    """``waitress dropped out after 3 rounds: 1.62× the value of gunicorn-gthread``."""
-    why = failed if drop.factor is None else f"{drop.factor:.2f}× the value of {drop.behind}"
+    """``waitress dropped out after 3 rounds: behind gunicorn-gthread by a factor of 1.62``."""
+    behind = f"behind {drop.behind} by a factor of"
+    why = failed if drop.factor is None else f"{behind} {drop.factor:.2f}"
     rounds = f"{drop.after_round} round{'' if drop.after_round == 1 else 's'}"
     return f"{drop.server} dropped out after {rounds}: {why}"

@@ -58,7 +58,7 @@ impl LoadPlan {
 
         require(
             self.http_version == HttpVersion::Http2,
-            "several streams need HTTP/2; add --http2, or omit --streams",
+            "more than one stream per connection requires HTTP/2; add --http2, or omit --streams",
         )?;
         require(
             self.sessions.is_empty(),
@@ -66,7 +66,8 @@ impl LoadPlan {
         )?;
         require(
             !self.keepalive.is_last(0),
-            "several streams need connection reuse; omit --keepalive or --streams",
+            "more than one stream per connection requires connection reuse; omit --keepalive or \
+            --streams",
         )
     }
 }

@@ -188,7 +188,7 @@ impl Log {
         if skipped > 0 {
             let lines = self.lines;
             notes.push(format!(
-                "skipped {} of {} lines without a request that can be sent",
+                "skipped {} of {} lines: no request that can be sent",
                 thousands(skipped as u64),
                 thousands(lines as u64)
             ));
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(order(&recording), [0, 0]);
         assert_eq!(
             recording.notes,
-            ["skipped 1 of 3 lines without a request that can be sent"]
+            ["skipped 1 of 3 lines: no request that can be sent"]
         );
     }
 

@@ -67,7 +67,7 @@ def _alarm(total: Run, key: str, parts: Sequence[Run], word: str) -> AuditAlarm:
         if word == "plain"
         else f"mean of {plural(len(parts), 'part')}, weighted by requests ({values}{more}): "
         f"{format_duration_ns(shown_ns)}, the {name} of the total",
-        fix="merge the histograms or the single response times, then compute the percentile "
+        fix="merge the histograms or the individual response times, then compute the percentile "
         "(`wsgiload.Histogram` merges with +)",
         value=shown_ns / 1e6,
         limit=max(_values(key, parts)) / 1e6,

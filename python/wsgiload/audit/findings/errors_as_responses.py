@@ -24,7 +24,7 @@ def errors_as_responses(run: Run) -> AuditAlarm | None:
     hint = "; if only the length varies, which ab counts as a failure, add -l" if is_length else ""
     return alarm(
         "errors-as-responses",
-        f"{tool.name} counts {format_count(failed)} failed requests like responses: errors are "
+        f"{tool.name} counts {format_count(failed)} failed requests as responses: errors are "
         "often faster, so throughput and times look better than they are",
         arithmetic=f"{format_count(failed)} failed ({kinds_of(counted)}) / "
         f"{format_count(timed)} requests = {format_ratio(failed / timed)} "

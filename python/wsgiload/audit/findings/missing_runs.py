@@ -28,7 +28,7 @@ def _level(run: Run) -> Level:
 
 
 def _alarm(run: Run, rates: Sequence[float], count: int) -> AuditAlarm:
-    arithmetic = f"0 responses in this result, 1 of {format_count(count)} in the audit"
+    arithmetic = f"0 responses in this result (one of {format_count(count)} in the audit)"
     if rates:
         arithmetic = (
             f"mean of the {format_count(len(rates))} other results at this level: "

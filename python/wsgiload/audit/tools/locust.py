@@ -133,7 +133,7 @@ def _number(content: str) -> float | None:
     except ValueError:
         raise UsageError(f"{text.quoted(content)!r} is not a number") from None
     if not 0 <= value < 1e15:
-        raise UsageError(f"{text.quoted(content)!r} is not a figure of Locust")
+        raise UsageError(f"{text.quoted(content)!r} is not a value that Locust writes")
     return value
 
 
