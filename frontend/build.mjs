@@ -1,5 +1,5 @@
-// Builds the script and the style of the report page into the Python package, or the tests into build/.
-// Both need the types of the page's data, which are made of its JSON Schema first.
+// Bundles the script and style sheet of the report page into the Python package or, with --tests,
+// the tests into build/. Generates the types of the page data from its JSON Schema first.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const output = join(here, "..", "python", "wsgiload", "report", "front_end");
 const schemaFile = join(here, "page-data.schema.json");
 
-// The compiler knows tuples by the name they had in older drafts.
+// The compiler only supports the tuple syntax of older drafts: `items` instead of `prefixItems`.
 function olderTuples(part) {
   if (part === null || typeof part !== "object") return part;
   const { prefixItems, ...rest } = part;
@@ -19,13 +19,13 @@ function olderTuples(part) {
   return Object.fromEntries(Object.entries(all).map(([key, value]) => [key, olderTuples(value)]));
 }
 
-// It goes wherever the script goes.
+// Every copy of the script must include uPlot's license.
 const license = readFileSync(join(here, "node_modules", "uplot", "LICENSE"), "utf-8").trim();
 const schema = JSON.parse(readFileSync(schemaFile, "utf-8"));
 const types = await compile(olderTuples(schema), "PageData", {
   additionalProperties: false,
   bannerComment: "",
-  unreachableDefinitions: true, // of the live page
+  unreachableDefinitions: true, // PageData does not reference LiveFrame.
 });
 mkdirSync(join(here, "src", "generated"), { recursive: true });
 writeFileSync(join(here, "src", "generated", "page-data.ts"), types);

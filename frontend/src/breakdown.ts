@@ -1,22 +1,22 @@
-// Where the slowest requests spent their time: one stacked bar for each server.
+// The latency breakdown of the slowest requests: one stacked bar per server.
 import type { PageBar, PageBars, PageBreakdown } from "./data";
 import { format } from "./format";
 import { swatch } from "./look";
 import type { Store } from "./state";
 import { Tooltip, type Row } from "./tooltip";
 
-/** Colours of the parts, in their order; the words beside them say which is which. */
+/** Colours of the parts, in the order of `parts`. */
 const COLOURS = ["series-1", "series-3", "series-0", "series-2", "chart-muted"] as const;
 
 export const totalOf = (bar: PageBar): number => bar.values_ns.reduce((sum, value) => sum + value, 0);
 
-/** The width of each part as a share of the longest bar that is shown. */
+/** Width of each part as a fraction of the longest visible bar. */
 export function sharesOf(bar: PageBar, shown: readonly PageBar[]): number[] {
   const longest = Math.max(1, ...shown.map(totalOf));
   return bar.values_ns.map((value) => value / longest);
 }
 
-/** The parts with their values, and all of them together. */
+/** Each part with its value, then the total response time. */
 export function rowsOf(breakdown: PageBreakdown, bar: PageBar): [string, string][] {
   const parts = breakdown.parts.map((part, place): [string, string] => [part, format(bar.values_ns[place] ?? null, "ns")]);
   return [...parts, ["response time", format(totalOf(bar), "ns")]];
@@ -67,7 +67,7 @@ function barOf(breakdown: PageBreakdown, bar: PageBar, shown: readonly PageBar[]
   return line;
 }
 
-/** The parts stand at the pointer and at the focus, and are read out. */
+/** Shows the parts in a tooltip on hover and focus, and describes them to screen readers. */
 function makeReadable(line: HTMLElement, track: HTMLElement, name: string, rows: [string, string][]): void {
   const tooltip = new Tooltip(line);
   const show = (left: number): void =>

@@ -1,4 +1,4 @@
-// The figures of the page: each finds its place by name, and is drawn when it can be seen.
+// The charts of the page. Each is drawn into the element that has its name as id.
 import { drawBars, legendOf } from "./breakdown";
 import type { PageBreakdown, PageChart, PagePanel, PageSearch, PageTimeline } from "./data";
 import { PanelPlot, type Plot } from "./panel";
@@ -9,12 +9,12 @@ import { TimelinePlot } from "./timeline";
 const HEIGHT = 250;
 const TALL = 360;
 const SEARCH_HEIGHT = 300;
-// On paper, where two figures are to fit on a page.
+// In print, two charts must fit on one page.
 const PRINTED_HEIGHT = 200;
 const PRINTED_TALL = 300;
 const PRINTED_WIDTH = 650;
 
-/** A figure that can be drawn again at any width. */
+/** A chart that can be redrawn at any width. */
 export interface Figure {
   draw(): void;
   dim(): void;
@@ -47,7 +47,7 @@ abstract class Drawn implements Figure {
     for (const { plot } of this.plots) plot.destroy();
     this.plots = [];
     this.place.replaceChildren();
-    // What is folded away is drawn when it is opened.
+    // Charts in a closed <details> have no size; they are drawn when it opens.
     if (this.place.closest("details:not([open])") === null) this.make();
   }
 
@@ -84,7 +84,7 @@ export class ChartFigure extends Drawn {
     panels.className = this.chart.choice === null ? "panels" : "panels one";
     if (this.chart.choice !== null) this.place.append(this.chooser(this.chart.choice));
     this.place.append(panels);
-    // All of them are in place before one is drawn: each is as wide as the others leave it.
+    // Insert all panels before drawing any: the grid divides the width between them.
     const holders = this.shown().map((panel) => [panel, makeHolder(panel, panels)] as const);
     for (const [panel, holder] of holders) this.fill(panel, holder);
   }
@@ -96,7 +96,7 @@ export class ChartFigure extends Drawn {
     return panels.filter((panel) => panel.name === name);
   }
 
-  /** What the address says, where this page has it. */
+  /** The panel that the URL fragment selects, or the default if the chart has no such panel. */
   private chosen(choice: string): string {
     const name = this.store.current.choices[choice];
     return this.chart.panels.some((panel) => panel.name === name) ? (name ?? "") : this.chart.chosen;
@@ -109,7 +109,7 @@ export class ChartFigure extends Drawn {
 
   private choose(choice: string, name: string): void {
     this.store.change({ choices: { ...this.store.current.choices, [choice]: name } });
-    // The buttons were made anew: the focus stays where it was.
+    // Redrawing replaced the buttons, so restore the keyboard focus.
     this.place.querySelector<HTMLElement>(`[data-choice="${CSS.escape(name)}"]`)?.focus();
   }
 
@@ -126,7 +126,7 @@ export class ChartFigure extends Drawn {
   }
 }
 
-/** One button for each panel of which one is shown. */
+/** One button per panel; the panel of the pressed button is shown. */
 function makeChooser(
   choice: string,
   panels: readonly { name: string; title: string }[],
@@ -149,7 +149,7 @@ function makeChooser(
   return group;
 }
 
-/** The place of a panel below its title. */
+/** Appends a panel with its title and returns the element to draw the plot into. */
 function makeHolder(panel: { title: string }, panels: HTMLElement): HTMLElement {
   const box = document.createElement("div");
   box.className = "panel";

@@ -1,4 +1,4 @@
-// The bar above the curves: which servers are shown, which one stands out, and the scale.
+// The controls above the charts: legend, highlighted server, scale and zoom.
 import { swatch } from "./look";
 import type { Store } from "./state";
 
@@ -10,7 +10,7 @@ function button(name: string, act: () => void): HTMLButtonElement {
   return element;
 }
 
-/** A server of the legend: a click shows or hides it, the pointer or the focus highlights it. */
+/** A legend entry: a click shows or hides the server, hover or keyboard focus highlights it. */
 function serverButton(store: Store, server: number, name: string): HTMLButtonElement {
   const element = button("", () => store.toggle(server));
   element.className = "server";

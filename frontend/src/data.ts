@@ -1,4 +1,4 @@
-// The types of what a page carries, as they are generated from its schema.
+// The data embedded in the page. Its types are generated from the JSON Schema.
 import type { PageData, PagePanel, PageRun, PageSeries, PageTimeline } from "./generated/page-data";
 
 export type { LiveFrame, PageBar, PageBars, PageBreakdown, PageChart, PageForest, PageHeat, PageLine, PageObjective, PageSearch, PageService, PageTrial } from "./generated/page-data";

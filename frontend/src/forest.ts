@@ -1,4 +1,5 @@
-// The comparisons as a forest plot: one row per pair, its factor with its interval on a logarithmic axis.
+// The comparisons as a forest plot: one row per pair, with its factor and confidence interval on a
+// logarithmic axis.
 import type { PageForest } from "./data";
 import { threeDigits } from "./format";
 
@@ -8,7 +9,7 @@ const TICKS: readonly [number, readonly number[]][] = [
   [Infinity, [0.001, 0.01, 0.1, 0.3, 1, 3, 10, 30, 100, 1000]],
 ];
 
-/** Where a factor stands between the ends of the axis, as a share from 0 to 1. */
+/** Maps factors to positions from 0 to 1 on a logarithmic axis, and selects the ticks. */
 export function forestAxis(forest: PageForest): { at: (factor: number) => number; ticks: number[] } {
   const ends = forest.rows.flatMap((row) => [row.low, row.high]).filter((end) => end > 0);
   const low = Math.min(...ends, forest.margin[0]) / 1.03;
@@ -18,7 +19,7 @@ export function forestAxis(forest: PageForest): { at: (factor: number) => number
     Math.min(1, Math.max(0, Math.log(Math.max(factor, low) / low) / span));
   const all = TICKS.find(([widest]) => high / low <= widest)?.[1] ?? [1];
   const ticks: number[] = [];
-  // 1 is always named; others as far as they have room.
+  // 1 always has a tick; the others only if their labels do not overlap.
   for (const tick of [1, ...all]) {
     const isFree = ticks.every((other) => Math.abs(at(other) - at(tick)) > 0.07);
     if (tick >= low && tick <= high && isFree) ticks.push(tick);

@@ -1,4 +1,4 @@
-// Numbers as words, to the digit as in the tables of the page (wsgiload/report/words.py).
+// Formats numbers exactly like the tables of the page (wsgiload/report/words.py).
 import type { Unit } from "./data";
 
 export const MISSING = "–";
@@ -15,17 +15,17 @@ const SIZE_UNITS: readonly [number, string][] = [
   [2 ** 10, "KiB"],
 ];
 
-/** Decimals as Python prints them: of two that are equally near, the even one. */
+/** Like toFixed, but rounds ties half to even, like Python. */
 export function fixed(value: number, decimals: number): string {
   const power = 10 ** decimals;
-  // Only a multiple of such a power of two can lie exactly between two decimals.
+  // In binary, only multiples of 2^-(decimals + 1) can lie exactly between two decimals.
   const isTie = Number.isInteger(value * 2 ** (decimals + 1)) && Math.abs((value * power) % 1) === 0.5;
   if (!isTie) return value.toFixed(decimals);
   const below = Math.floor(value * power);
   return ((below % 2 === 0 ? below : below + 1) / power).toFixed(decimals);
 }
 
-/** So many significant digits, of two numbers that are equally near the even one. */
+/** Rounds to `digits` significant digits. Ties between whole numbers round half to even. */
 export function precise(value: number, digits: number): number {
   const unit = 10 ** (Math.floor(Math.log10(Math.abs(value))) - digits + 1);
   if (unit < 1) return Number(value.toPrecision(digits));
@@ -40,7 +40,7 @@ function grouped(value: number, decimals: number): string {
   return fraction === undefined ? separated : `${separated}.${fraction}`;
 }
 
-/** Three significant digits; whole digits are never cut off. */
+/** Three significant digits, never with an exponent: 12,345 becomes 12,300. */
 export function threeDigits(value: number): string {
   const rounded = precise(value, 3);
   if (rounded === 0) return "0";
@@ -61,7 +61,7 @@ export function formatRate(perSecond: number): string {
   return isWhole ? grouped(perSecond, 0) : threeDigits(perSecond);
 }
 
-/** Three significant digits from 1,000 on. */
+/** Like formatRate, but with three significant digits from 1,000 on. */
 export function formatMeasuredRate(perSecond: number): string {
   return perSecond >= 1000 ? threeDigits(perSecond) : formatRate(perSecond);
 }
@@ -76,7 +76,7 @@ export function formatBytes(bytes: number): string {
   return `${fixed(bytes, 0)} B`;
 }
 
-/** In percent; what is not all never becomes 100 %, what is not nothing never 0 %. */
+/** As a percentage. A ratio below 1 never prints as 100 %, and a ratio above 0 never as 0 %. */
 export function formatRatio(ratio: number): string {
   const percent = ratio * 100;
   if (percent <= 0) return "0 %";
@@ -102,7 +102,7 @@ export function format(value: number | null | undefined, unit: Unit): string {
   return value === null || value === undefined ? MISSING : FORMATS[unit](value);
 }
 
-/** A tick: the same without digits that say nothing. */
+/** A tick label: no trailing zeros, and rates without "/s". */
 export function formatTick(value: number, unit: Unit): string {
   const text = unit === "per_s" ? formatRate(value) : format(value, unit);
   return text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");

@@ -1,15 +1,16 @@
-// The heatmap of a cell: responses by time and response time, and where slow requests coincided with something.
+// The heatmap of a trial: responses by time and response time, with a mark on each column in which
+// slow requests coincided with an event.
 import type uPlot from "uplot";
 import type { PageHeat } from "./data";
 import { format } from "./format";
 import { colourOf } from "./look";
 
-/** The faintest and the strongest field. */
+/** Opacity range of bins that contain responses. */
 const FAINTEST = 0.1;
 const STRONGEST = 0.85;
 const pixels = (css: number): number => css * (window.devicePixelRatio || 1);
 
-/** How strongly a count is drawn, on a logarithmic scale up to the largest one. */
+/** Opacity of a bin, on a logarithmic scale up to the largest count. */
 export function strengthOf(count: number, largest: number): number {
   if (count <= 0) return 0;
   const share = largest > 1 ? Math.log(count) / Math.log(largest) : 1;
@@ -25,24 +26,24 @@ export interface Field {
   place: number;
 }
 
-/** The field at a time and a response time; null outside. */
+/** The bin at a time and a response time, or null outside the heatmap. */
 export function fieldAt(heat: PageHeat, seconds: number, ns: number): Field | null {
   const column = heat.ends_s.findIndex((end) => seconds < end);
   const above = heat.edges_ns.findIndex((edge) => ns < edge);
   return seconds < 0 || column < 0 || above < 1 ? null : { column, place: above - 1 };
 }
 
-/** The beginning of a column, in seconds. */
+/** Start of a column, in seconds. */
 function beginOf(heat: PageHeat, column: number): number {
   return column > 0 ? (heat.ends_s[column - 1] ?? 0) : 0;
 }
 
-/** A column as in the first field of its row in the table. */
+/** Name of a column, identical to the first field of its row in the table. */
 export function columnName(heat: PageHeat, column: number): string {
   return `${beginOf(heat, column).toFixed(1)} s to ${(heat.ends_s[column] ?? 0).toFixed(1)} s`;
 }
 
-/** What stands at the pointer: the column, the class with its count, and what coincided. */
+/** Tooltip rows of a bin: its column, response time and count, and any coinciding event. */
 export function rowsAt(heat: PageHeat, field: Field): [string, string][] {
   const { column, place } = field;
   const count = format(heat.counts[column]?.[place] ?? 0, "count");
@@ -52,7 +53,7 @@ export function rowsAt(heat: PageHeat, field: Field): [string, string][] {
   return rows;
 }
 
-/** Behind the lines of the response times. */
+/** Draws the bins, behind the lines of the response times. */
 export function drawHeat(plot: uPlot, heat: PageHeat): void {
   const { ctx, bbox } = plot;
   const largest = largestOf(heat);
@@ -75,7 +76,7 @@ export function drawHeat(plot: uPlot, heat: PageHeat): void {
   ctx.restore();
 }
 
-/** Above the lines: a triangle at the upper edge of each marked column. */
+/** Draws a triangle at the upper edge of each marked column, above the lines. */
 export function drawMarks(plot: uPlot, heat: PageHeat): void {
   const { ctx, bbox } = plot;
   const size = pixels(4.5);

@@ -1,18 +1,19 @@
-// The live page: follows what is measured with server-sent events, and becomes the report at the end.
+// The live page: shows the running measurement from server-sent events, and navigates to the report
+// at the end.
 import uPlot from "uplot";
 import type { LiveFrame, Unit } from "./data";
 import { colourOf } from "./look";
 import { axis, verticalAxis } from "./panel";
 
 const HEIGHT = 200;
-/** As many points as are worth drawing: ten minutes of frames. */
+/** Points per chart: ten minutes of frames, two per second. */
 const MOST_POINTS = 1200;
-/** As many lines as the server keeps. */
+/** Same as MAX_LINES of the server (wsgiload/cli/_live_page.py). */
 const MOST_LINES = 1000;
 
 type Numbers = (number | null)[];
 
-/** The frames of one trial in which something is known of its load. */
+/** The frames of the current trial that contain a measured value. */
 export class History {
   private trial = "";
   private frames: LiveFrame[] = [];
@@ -26,7 +27,7 @@ export class History {
     if (!isEmpty) this.frames = [...this.frames, frame].slice(-MOST_POINTS);
   }
 
-  /** Since the first of them. */
+  /** Seconds since the first frame. */
   get seconds(): number[] {
     const begin = this.frames[0]?.at_s ?? 0;
     return this.frames.map(({ at_s }) => at_s - begin);
@@ -52,13 +53,13 @@ const CHARTS: readonly Kind[] = [
   { title: "CPU cores used by the server", unit: "cores", isLog: false, lines: [["cpu_cores", "used"], ["cpu_limit", "limit"]] },
 ];
 
-/** The ends of the vertical axis, also where nothing is known yet. */
+/** The range of the vertical axis, even without data. */
 export function rangeFor(isLog: boolean, low: number | null, high: number | null): [number, number] {
   if (isLog) return low && high ? [low / 1.5, high * 1.6] : [1e6, 1e9];
   return [0, 1.12 * (high || 1)];
 }
 
-/** Lines over the seconds of one trial. */
+/** A line chart over the seconds of one trial. */
 class LiveChart {
   private readonly plot: uPlot;
 
@@ -168,7 +169,7 @@ class LivePage {
   }
 }
 
-/** Whether this is a live page; then it is followed. */
+/** Follows the command if this is a live page. Returns whether it is one. */
 export function followLive(): boolean {
   if (!document.getElementById("live")) return false;
   const page = new LivePage();
@@ -187,7 +188,7 @@ export function followLive(): boolean {
     location.replace("/report");
   });
   source.addEventListener("error", () => {
-    // The command is gone. To ask again would only ask whoever has the port then.
+    // The command has exited. Do not reconnect: another process may own the port now.
     source.close();
     page.say("ended: the command no longer responds");
   });

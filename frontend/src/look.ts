@@ -1,4 +1,5 @@
-// How a server looks in every chart: colour, dash and marker, told apart by any colour vision.
+// Colour, dash and marker of each series, the same in every chart. Dashes and markers distinguish
+// series for colour-blind readers.
 
 export const COLOURS = 10;
 const DASHES: readonly number[][] = [
@@ -10,7 +11,7 @@ const DASHES: readonly number[][] = [
   [13, 4],
   [3, 6],
 ];
-// The cross is that of a server that failed.
+// The cross is not in this list: it marks failures.
 export const MARKERS = [
   "circle",
   "square",
@@ -31,12 +32,12 @@ export interface Look {
 
 let runsEach = 1;
 
-/** So many series that follow each other are runs of one server: one colour and marker, told apart by their dashes. */
+/** Sets how many consecutive series are runs of one server, and share its colour and marker. */
 export function shareLooks(runs: number): void {
   runsEach = runs;
 }
 
-/** No two of the first 280 servers look alike. */
+/** With one run per server, the styles of the first 280 series are distinct. */
 export function lookOf(series: number): Look {
   const server = Math.floor(series / runsEach);
   const dashed = runsEach > 1 ? series % runsEach : server;
@@ -49,7 +50,7 @@ export function lookOf(series: number): Look {
 
 export type Role = "good" | "bad" | "ink" | "chart-muted" | "chart-grid" | "chart-rail" | "chart-alert" | "page";
 
-/** A colour of the page as it is now: light, dark or printed. */
+/** The current value of a colour, which differs between light, dark and print. */
 export function colourOf(name: Role | `series-${number}`): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
@@ -71,7 +72,7 @@ const STROKES: Partial<Record<Marker, readonly [number, number][]>> = {
   cross: [[-0.9, -0.9], [0.9, 0.9], [-0.9, 0.9], [0.9, -0.9]],
 };
 
-/** The outline of a marker as SVG path data, which canvas understands as well. */
+/** The outline of a marker as SVG path data, for SVG and for Path2D. */
 export function markerPath(marker: Marker, x: number, y: number, size: number): string {
   const at = ([dx, dy]: readonly [number, number]): string => `${x + dx * size} ${y + dy * size}`;
   const corners = CORNERS[marker];
@@ -81,11 +82,11 @@ export function markerPath(marker: Marker, x: number, y: number, size: number): 
   return `M${x - size} ${y}a${size} ${size} 0 1 0 ${2 * size} 0a${size} ${size} 0 1 0 ${-2 * size} 0Z`;
 }
 
-/** The look of a server as a small picture for legends and tooltips. */
+/** The line and marker of a series as a small SVG, for legends and tooltips. */
 export function swatch(server: number): Element {
   const { colour, dash, marker } = lookOf(server);
   const holder = document.createElement("template");
-  // Only numbers of this module go into the markup.
+  // Safe markup: it contains only numbers from this module.
   holder.innerHTML =
     `<svg viewBox="0 0 34 12" class="look s${colour}" aria-hidden="true">` +
     `<path d="M1 6H33" stroke-dasharray="${dash.join(" ")}"/>` +

@@ -1,4 +1,4 @@
-// Draws the charts of a report page. Everything in words and in tables is in the page without it.
+// Draws the charts of a report page. Text and tables are static HTML and do not need this script.
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
 import { BreakdownFigure, ChartFigure, placeOf, SearchFigure, TimelineFigure, type Figure } from "./charts";
@@ -14,7 +14,7 @@ function remember(hash: string): void {
   try {
     history.replaceState(null, "", hash);
   } catch {
-    // A browser that does not allow it here; the page works without an address for the view.
+    // The browser does not allow this here. The page works, but its URL does not record the view.
   }
 }
 
@@ -61,7 +61,7 @@ function addCopyButtons(): void {
   }
 }
 
-/** A link to a figure carries the view that its reader sees. */
+/** Keeps the current view in the URL fragment when the reader follows a link to a chart. */
 function followLinks(store: Store): void {
   document.addEventListener("click", (event) => {
     const link = (event.target as Element).closest<HTMLAnchorElement>("a[href^='#']");
@@ -77,13 +77,13 @@ function show(anchor: string): void {
   const target = anchor ? document.getElementById(anchor) : null;
   const folded = target?.closest<HTMLDetailsElement>("details");
   if (folded) folded.open = true;
-  // The bar of controls must not cover what was asked for.
+  // The sticky controls must not cover the target.
   const bar = document.getElementById("controls")?.offsetHeight ?? 0;
   document.documentElement.style.scrollPaddingTop = `${bar + 8}px`;
   target?.scrollIntoView();
 }
 
-/** Paper is light and has a width of its own. */
+/** Redraws the charts for print, which has a fixed width, and when the colour scheme changes. */
 function preparePrint(drawAll: () => void): void {
   const root = document.documentElement.classList;
   window.addEventListener("beforeprint", () => {

@@ -1,10 +1,10 @@
-// Tables as Markdown, for pull requests and issues.
+// Copies tables as Markdown, for pull requests and issues.
 
 function escaped(text: string): string {
   return text.replace(/\s+/g, " ").trim().replace(/\\/g, "\\\\").replace(/\|/g, "\\|");
 }
 
-/** Rows of text as a Markdown table; the first row holds the headings, `isNumber` says which columns are numbers. */
+/** A Markdown table. The first row contains the headings; columns with `isNumber` align right. */
 export function toMarkdown(rows: readonly string[][], isNumber: readonly boolean[]): string {
   const [headings = [], ...body] = rows;
   const line = (fields: readonly string[]): string => `| ${fields.map(escaped).join(" | ")} |`;
@@ -26,7 +26,7 @@ async function copy(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Without a clipboard, as in some browsers for pages from a disk: the old way.
+    // Fallback for browsers without the Clipboard API, for example on file: pages.
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);

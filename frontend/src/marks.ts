@@ -1,10 +1,10 @@
-// What uPlot does not draw itself: bands, runs, the rail, limits and the line of equality.
+// Custom drawing for uPlot: bands, runs, the rail, limits and the line of equality.
 import type uPlot from "uplot";
 import type { PagePanel, PageRun, PageSeries } from "./data";
 import { colourOf, lookOf, markerPath, seriesColour } from "./look";
 import { railOf, type Range } from "./scales";
 
-/** How strongly a server is drawn: all alike, or one of them highlighted. */
+/** Opacity of a series: reduced if another server is highlighted. */
 export function strength(server: number, highlighted: number | null): number {
   return highlighted === null || highlighted === server ? 1 : 0.14;
 }
@@ -22,7 +22,7 @@ const x = (scene: Scene, place: number): number =>
 const y = (scene: Scene, value: number): number => scene.plot.valToPos(value, "y", true);
 const pixels = (css: number): number => css * (window.devicePixelRatio || 1);
 
-/** Keeps a drawing inside the axes, and its settings to itself. */
+/** Clips the drawing to the plot area plus a margin, and restores the canvas state. */
 function clipped(scene: Scene, room: number, draw: (canvas: CanvasRenderingContext2D) => void): void {
   const { ctx, bbox } = scene.plot;
   ctx.save();
@@ -33,7 +33,7 @@ function clipped(scene: Scene, room: number, draw: (canvas: CanvasRenderingConte
   ctx.restore();
 }
 
-/** Below the lines. */
+/** Draws everything behind the lines. */
 export function drawBehind(scene: Scene): void {
   clipped(scene, 0, (canvas) => {
     drawRail(canvas, scene);
@@ -43,7 +43,7 @@ export function drawBehind(scene: Scene): void {
   });
 }
 
-/** Above the lines. */
+/** Draws everything in front of the lines. */
 export function drawFront(scene: Scene): void {
   clipped(scene, pixels(6), (canvas) => {
     for (const series of scene.shown) {
@@ -73,7 +73,7 @@ function label(canvas: CanvasRenderingContext2D, text: string, left: number, bas
 function drawBand(canvas: CanvasRenderingContext2D, scene: Scene, series: PageSeries): void {
   const known = series.bands.flatMap((band, place) => (band ? [{ place, band }] : []));
   if (!known.length) return;
-  // Many bands over each other must not become a wall.
+  // With many series, overlapping bands would become opaque.
   const share = Math.min(1, 6 / scene.shown.length);
   canvas.globalAlpha = 0.13 * share * strength(series.server, scene.highlighted);
   canvas.fillStyle = seriesColour(series.server);
@@ -106,7 +106,7 @@ function drawLimit(canvas: CanvasRenderingContext2D, scene: Scene, value: number
 function drawEquality(canvas: CanvasRenderingContext2D, scene: Scene): void {
   const { plot } = scene;
   const { min = 0, max = 1 } = plot.scales.x ?? {};
-  // A straight line only where the axis of the load is linear, so it is drawn in small steps.
+  // The line is curved if only one axis is logarithmic, so draw it in small steps.
   const steps = Array.from({ length: 41 }, (_, place) => (min ?? 0) + ((max ?? 1) - (min ?? 0)) * (place / 40));
   const points = steps.map((value): [number, number] => [plot.valToPos(value, "x", true), y(scene, value)]);
   dashedLine(canvas, points);
@@ -157,7 +157,7 @@ function whisker(
   canvas.stroke();
 }
 
-/** Runs without a finite value, side by side on the rail; what is known as a lower bound hangs below them. */
+/** Draws runs without a finite value side by side on the rail; whiskers show lower bounds. */
 function drawEndless(canvas: CanvasRenderingContext2D, scene: Scene): void {
   const isRepeated = scene.shown.some((series) => series.runs.some((run) => run.run > 1));
   const step = pixels(isRepeated ? 22 : 14);
@@ -169,7 +169,7 @@ function drawEndless(canvas: CanvasRenderingContext2D, scene: Scene): void {
   }
 }
 
-/** Where the first of several marks stands: they are centred on their load, and end inside the axes. */
+/** Position of the first of several markers, centred on their load but inside the plot area. */
 function firstOnRail(scene: Scene, middle: number, width: number): number {
   const { left, width: room } = scene.plot.bbox;
   const first = Math.min(middle - width / 2, left + room - width);

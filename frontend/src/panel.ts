@@ -1,4 +1,4 @@
-// One coordinate system of a chart over the load, drawn with uPlot.
+// One panel of a chart, drawn with uPlot.
 import uPlot from "uplot";
 import type { PagePanel, PageRun, PageSeries, Unit } from "./data";
 import { format, formatTick, MISSING } from "./format";
@@ -17,7 +17,7 @@ export interface Plot {
 
 export const FONT = "11px system-ui, sans-serif";
 
-/** An axis in the colours of the page. */
+/** An axis in the colours of the page; `options` override the defaults. */
 export function axis(options: uPlot.Axis): uPlot.Axis {
   return {
     stroke: () => colourOf("chart-muted"),
@@ -26,7 +26,7 @@ export function axis(options: uPlot.Axis): uPlot.Axis {
     labelSize: 18,
     ticks: { stroke: () => colourOf("chart-grid"), width: 1, size: 4 },
     grid: { stroke: () => colourOf("chart-grid"), width: 1 },
-    // Ticks are chosen to be shown; uPlot would leave out some of a logarithmic axis.
+    // By default, uPlot hides some ticks of a logarithmic axis.
     filter: (_plot, splits) => splits,
     ...options,
   };
@@ -180,16 +180,16 @@ export class PanelPlot implements Plot {
     });
   }
 
-  /** The line next to the pointer stands out in all charts. */
+  /** Highlights the series next to the pointer in all charts. */
   private point(plot: uPlot, place: number | null): void {
     const server = place === null ? null : (this.shown[place - 1]?.server ?? null);
     if (plot.over.matches(":hover")) this.store.point(server);
-    // uPlot has made all lines alike before it calls this.
+    // uPlot resets the opacity of all series before it calls this hook.
     this.dimLines(plot);
   }
 
   private showTooltip(): void {
-    // The plot moves its cursor once before it is complete.
+    // uPlot moves the cursor once in its constructor, before the tooltip exists.
     if (!this.tooltip) return;
     const { idx, left = -1, top = -1 } = this.plot.cursor;
     const isHere = this.plot.over.matches(":hover, :focus");
@@ -211,7 +211,7 @@ export class PanelPlot implements Plot {
     }));
   }
 
-  /** Arrow keys move the cursor, so that values can be read without a pointer. */
+  /** Makes the plot focusable; the arrow keys move the cursor. */
   private makeReachable(target: HTMLElement, label: string): void {
     const { over } = this.plot;
     target.setAttribute("role", "group");
@@ -233,7 +233,7 @@ export class PanelPlot implements Plot {
   }
 }
 
-/** "5.31 ms", or what stands in the table where there is no value. */
+/** "5.31 ms", or what the table shows in place of a missing value. */
 export function valueText(value: number | null, runs: readonly PageRun[], unit: Unit): string {
   if (value !== null) return format(value, unit);
   if (runs.some((run) => run.status === "failed")) return "failed";

@@ -1,4 +1,4 @@
-// Ranges and ticks of the vertical axes. Pure.
+// Ranges and ticks of axes, as pure functions.
 import type { PagePanel, PageSeries } from "./data";
 
 const RAIL_SHARE = 0.1;
@@ -7,7 +7,7 @@ const ROOM = 1.12;
 export interface Range {
   low: number;
   high: number;
-  /** Above `high` lies the rail, where there is one. */
+  /** Upper edge of the rail, which starts at `high`; equal to `high` without a rail. */
   top: number;
   isLog: boolean;
 }
@@ -26,7 +26,7 @@ function* valuesOf(series: PageSeries, isInside: (x: number) => boolean): Genera
   }
 }
 
-/** The range that holds everything shown between two positions, with room for the rail if runs stand on it. */
+/** The range of all values in the viewport, plus the rail if any run lies on it. */
 export function rangeOf(
   panel: PagePanel,
   shown: readonly PageSeries[],
@@ -57,12 +57,12 @@ function logRange(values: readonly number[], hasRail: boolean): Range {
   return { low, high, top, isLog: true };
 }
 
-/** The middle of the rail. */
+/** Vertical centre of the rail, as a value of the axis. */
 export function railOf(range: Range): number {
   return range.isLog ? Math.sqrt(range.high * range.top) : (range.high + range.top) / 2;
 }
 
-/** Ticks of a logarithmic axis that read well. */
+/** Round ticks of a logarithmic axis; the more decades, the fewer ticks per decade. */
 export function logTicks(low: number, high: number): number[] {
   const first = Math.floor(Math.log10(low));
   const last = Math.ceil(Math.log10(high));
@@ -78,7 +78,7 @@ export function logTicks(low: number, high: number): number[] {
   return ticks;
 }
 
-/** Ticks of a linear axis from 0, about `count` of them; sizes in powers of two. */
+/** About `count` round ticks of a linear axis from 0; with `isBinary`, steps are powers of two. */
 export function linearTicks(high: number, count: number, isBinary: boolean): number[] {
   const rough = high / Math.max(1, count);
   const base = isBinary ? 2 : 10;

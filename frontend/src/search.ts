@@ -1,4 +1,5 @@
-// The search for a capacity: every trial by its number and rate, and by its rate and each figure of the objective.
+// The charts of a capacity search: the rate of each trial in order, and by rate each figure of the
+// objective.
 import uPlot from "uplot";
 import type { PageObjective, PageSearch, PageTrial, Unit } from "./data";
 import { formatRate, formatTick, threeDigits } from "./format";
@@ -20,21 +21,21 @@ const FAINT = 0.35;
 const NEAR = 28;
 const pixels = (css: number): number => css * (window.devicePixelRatio || 1);
 
-/** One coordinate system of a search. */
+/** One panel of a capacity search. */
 export interface View {
   title: string;
   xTitle: string;
-  /** Whether rates are on the horizontal axis; else they are on the vertical one. */
+  /** Whether the horizontal axis shows rates; otherwise, the vertical axis does. */
   isOverRate: boolean;
   unit: Unit;
   isLog: boolean;
   limit: PageObjective | null;
   x: (trial: PageTrial) => number;
-  /** Null: no finite value, or not measured. */
+  /** Null if the value is not finite or was not measured. */
   y: (trial: PageTrial) => number | null;
 }
 
-/** The trials in their order, and then one view of each condition of the objective. */
+/** One view of the trials in order, then one view per condition of the objective. */
 export function viewsOf(search: PageSearch): View[] {
   const order: View = {
     title: "rate of each trial",
@@ -61,7 +62,7 @@ export function viewsOf(search: PageSearch): View[] {
   return [order, ...figures];
 }
 
-/** Ticks of a logarithmic axis of rates, also where it is too short for round ones. */
+/** Ticks of a logarithmic rate axis; if fewer than two would be round, they are evenly spaced. */
 export function rateTicks(low: number, high: number): number[] {
   const round = logTicks(low, high);
   if (round.length > 1) return round;
@@ -70,7 +71,7 @@ export function rateTicks(low: number, high: number): number[] {
   return [...new Set(ticks)].filter((tick) => tick >= low && tick <= high);
 }
 
-/** The ends of the vertical axis: all values, and what is drawn beside them. */
+/** The range of the vertical axis: all values and all reference lines. */
 export function spanOf(view: View, search: PageSearch): [number, number] {
   const values = search.trials.map(view.y).filter((value) => value !== null);
   const beside = view.isOverRate
@@ -82,14 +83,14 @@ export function spanOf(view: View, search: PageSearch): [number, number] {
   return positive.length ? [Math.min(...positive) / 1.25, Math.max(...positive) * 1.35] : [1, 10];
 }
 
-/** The trial next to a point of the plot, if it is near enough to mean it. */
+/** Index of the nearest point, or null if none is close enough. */
 export function nearest(points: readonly { left: number; top: number }[], left: number, top: number): number | null {
   const far = points.map((point) => Math.hypot(point.left - left, point.top - top));
   const least = Math.min(...far);
   return least <= NEAR ? far.indexOf(least) : null;
 }
 
-/** What the marks mean. */
+/** The legend of the outcomes. */
 export function makeLegend(): HTMLElement {
   const legend = document.createElement("div");
   legend.className = "outcomes";
@@ -97,7 +98,7 @@ export function makeLegend(): HTMLElement {
     const { marker, role, isHollow } = LOOKS[outcome];
     const entry = document.createElement("span");
     const fill = isHollow ? "none" : "currentColor";
-    // Only text of this module goes into the markup.
+    // Safe markup: it contains only text from this module.
     entry.innerHTML =
       `<svg viewBox="0 0 12 12" aria-hidden="true" style="color: var(--${role})">` +
       `<path d="${markerPath(marker, 6, 6, 4)}" fill="${fill}" stroke="currentColor" stroke-width="1.6"/></svg>`;
@@ -131,7 +132,7 @@ export class SearchPlot implements Plot {
   }
 
   dim(): void {
-    // It shows one server only.
+    // A search has only one server.
   }
 
   resetZoom(): void {
@@ -195,7 +196,7 @@ export class SearchPlot implements Plot {
     return { ...ready, splits: (_plot, _axis, low, high) => rateTicks(low, high) };
   }
 
-  /** Keeps a drawing inside the axes, and its settings to itself. */
+  /** Clips the drawing to the plot area plus a margin, and restores the canvas state. */
   private within(room: number, draw: (canvas: Canvas) => void): void {
     const { ctx, bbox } = this.plot;
     ctx.save();
@@ -219,7 +220,7 @@ export class SearchPlot implements Plot {
     }
   }
 
-  /** Where a rate is: a line from one edge of the plot to the other. */
+  /** End points (x, y, x, y) of the line at a rate, across the whole plot area. */
   private across(rate: number): [number, number, number, number] {
     const { left, top, width, height } = this.plot.bbox;
     const at = this.plot.valToPos(rate, this.view.isOverRate ? "x" : "y", true);
@@ -254,7 +255,7 @@ export class SearchPlot implements Plot {
     canvas.fillText(name, x + pixels(6), y - pixels(2));
   }
 
-  /** A bar with ends, beside the right edge or above the lower one. */
+  /** Draws an interval with end caps, near the right or the lower edge of the plot area. */
   private drawInterval(canvas: Canvas, interval: Ends): void {
     const { left, top, width, height } = this.plot.bbox;
     const scale = this.view.isOverRate ? "x" : "y";
@@ -292,7 +293,7 @@ export class SearchPlot implements Plot {
     canvas.globalAlpha = 1;
   }
 
-  /** A trial without a finite value stands at the upper edge. */
+  /** Position of a trial; without a finite value, at the upper edge. */
   private placeOf(trial: PageTrial, isCanvas: boolean): { left: number; top: number } {
     const value = this.view.y(trial);
     const edge = isCanvas ? this.plot.bbox.top + pixels(6) : 6;
@@ -303,7 +304,7 @@ export class SearchPlot implements Plot {
   }
 
   private follow(): void {
-    // The plot moves its cursor once before it is complete.
+    // uPlot moves the cursor once in its constructor, before the tooltip exists.
     if (!this.tooltip || !this.plot.over.matches(":hover")) return;
     const { left = -1, top = -1 } = this.plot.cursor;
     const points = this.trials.map((trial) => this.placeOf(trial, false));
@@ -328,7 +329,7 @@ export class SearchPlot implements Plot {
     return rows.map(([name, value]) => ({ server: null, name, value, isMarked: false }));
   }
 
-  /** Arrow keys go from trial to trial, so that values can be read without a pointer. */
+  /** Makes the plot focusable; the arrow keys select the previous or next trial. */
   private makeReachable(): void {
     const { over } = this.plot;
     over.tabIndex = 0;
@@ -346,14 +347,14 @@ export class SearchPlot implements Plot {
   }
 }
 
-/** Whole numbers, about so many. */
+/** About `count` integer ticks. */
 function whole(low: number, high: number, count: number): number[] {
   const step = Math.max(1, Math.ceil((high - low) / Math.max(1, count)));
   const first = Math.ceil(Math.max(1, low) / step) * step;
   return Array.from({ length: Math.max(0, Math.floor((high - first) / step) + 1) }, (_, place) => first + place * step);
 }
 
-/** Those of the ticks whose names do not touch. */
+/** Leaves out ticks whose labels would overlap. */
 function spread(plot: uPlot, ticks: readonly number[]): number[] {
   let free = -Infinity;
   return ticks.filter((tick) => {

@@ -1,7 +1,7 @@
-// What the reader chose. It stands in the address, so that a link leads to the same view.
+// The current view of the page. The URL fragment stores it, so that links reproduce it.
 
 export interface View {
-  /** What is chosen in charts that show one panel at a time: "quantile" and "load" to a panel's name. */
+  /** Selected panel of charts that show one at a time, by choice ("quantile" or "load"). */
   choices: Record<string, string>;
   isLinear: boolean;
   highlight: string | null;
@@ -16,7 +16,7 @@ export interface Place {
 export const START: View = { choices: {}, isLinear: false, highlight: null, hidden: [] };
 const OWN = new Set(["scale", "highlight", "hide"]);
 
-/** "#response-time?quantile=p50&hide=waitress" as a place; what is unknown is kept out by the caller. */
+/** Parses "#response-time?quantile=p50&hide=waitress". The caller removes unknown names. */
 export function readHash(hash: string): Place {
   const text = hash.replace(/^#/, "");
   const cut = text.indexOf("?");
@@ -42,7 +42,7 @@ export function writeHash(place: Place): string {
   return `#${encodeURIComponent(place.anchor)}${query ? `?${query}` : ""}`;
 }
 
-/** The view without servers that this page does not have. */
+/** The view without servers that are not on this page. */
 export function known(view: View, servers: readonly string[]): View {
   const has = (server: string): boolean => servers.includes(server);
   return {
@@ -54,11 +54,11 @@ export function known(view: View, servers: readonly string[]): View {
 
 type Listener = () => void;
 
-/** The one view of a page, and what has to be drawn again when it changes. */
+/** The current view of the page, and the listeners for its changes. */
 export class Store {
   private view: View;
   private anchor: string;
-  /** The server under the pointer; it is highlighted as long as it is there. */
+  /** The server under the pointer; its highlight overrides the selected one. */
   private pointed: number | null = null;
   private readonly drawers: Listener[] = [];
   private readonly dimmers: Listener[] = [];
@@ -77,7 +77,7 @@ export class Store {
     return this.view;
   }
 
-  /** Index of the server that stands out, or null. */
+  /** Index of the highlighted server, or null. */
   get highlighted(): number | null {
     if (this.pointed !== null) return this.pointed;
     const { highlight } = this.view;
@@ -113,12 +113,12 @@ export class Store {
     this.remember(writeHash({ anchor, view: this.view }));
   }
 
-  /** Called when a chart must be made anew. */
+  /** Adds a listener for changes that need a redraw. */
   onChange(draw: Listener): void {
     this.drawers.push(draw);
   }
 
-  /** Called when only the highlight has moved. */
+  /** Adds a listener for changes of the hovered server only. */
   onHighlight(dim: Listener): void {
     this.dimmers.push(dim);
   }

@@ -1,4 +1,5 @@
-// One cell over time: response times, and below them on the same clock what the server used.
+// One trial over time: response times, and below them the server's resource use on the same time
+// axis.
 import uPlot from "uplot";
 import type { PageHeat, PageService, PageTimeline, Unit } from "./data";
 import { format } from "./format";
@@ -24,22 +25,22 @@ interface Strip {
   unit: Unit;
   height: number;
   isLog: boolean;
-  /** Ends of the stretches that the values stand for, or middles of intervals. */
+  /** Ends of the sampling intervals, or middles of the report intervals. */
   times: number[];
   lines: Line[];
   limit: number | null;
   heat?: PageHeat | null;
 }
 
-/** The first value also from the start on. */
+/** Repeats the first value, so that the stepped line starts at 0. */
 function stretched(values: readonly (number | null)[]): Values {
   return [...values.slice(0, 1), ...values];
 }
 
-/** The strips of a cell: those of which anything was measured. */
+/** The strips for which there is data. */
 export function stripsOf(cell: PageTimeline): Strip[] {
   const { uses } = cell;
-  // Each value stands for the stretch before its time, the first for the stretch from the start.
+  // Each value describes the interval that ends at its time; the first interval starts at 0.
   const ends = uses.ends_s.length ? [0, ...uses.ends_s] : [];
   const stepped = (values: Values, name: string, colour: Colour): Line[] => [
     { name, values, colour, isStepped: true },
@@ -119,7 +120,7 @@ export function stripsOf(cell: PageTimeline): Strip[] {
   return strips.filter(isWorthDrawing);
 }
 
-/** What a supporting service used, on its own clock. */
+/** CPU use of a supporting service, with its own sampling times. */
 function serviceStrip(service: PageService): Strip {
   return {
     title: `CPU cores used by ${service.name}`,
@@ -132,7 +133,7 @@ function serviceStrip(service: PageService): Strip {
   };
 }
 
-/** Something was measured, and a count that was never more than 0 needs no strip. */
+/** Whether the strip has data; a count that is always 0 needs no strip. */
 function isWorthDrawing(strip: Strip): boolean {
   const known = strip.lines.flatMap((line) => line.values).filter((value) => value !== null);
   return known.length > 0 && (strip.unit !== "count" || known.some((value) => value > 0));
@@ -141,7 +142,7 @@ function isWorthDrawing(strip: Strip): boolean {
 function rangeOf(strip: Strip): [number, number] {
   const known = strip.lines.flatMap((line) => line.values).filter((value) => value !== null);
   if (strip.isLog) {
-    // With the heatmap there is room for its marks above the highest class.
+    // Include all bins of the heatmap, with room for its marks above the highest bin.
     const positive = [...known, ...(strip.heat?.edges_ns ?? [])].filter((value) => value > 0);
     return positive.length ? [Math.min(...positive) / 1.4, Math.max(...positive) * 1.4] : [1e6, 1e9];
   }
@@ -173,7 +174,7 @@ export class TimelinePlot implements Plot {
   }
 
   dim(): void {
-    // It shows one server only.
+    // A timeline has only one server.
   }
 
   resetZoom(): void {
@@ -225,13 +226,13 @@ export class TimelinePlot implements Plot {
     return plot;
   }
 
-  /** The whole cell, until a part of it is chosen. */
+  /** The whole measurement, unless the reader zoomed in. */
   private window(strip: Strip, min: number, max: number): [number, number] {
     const isWhole = min <= (strip.times[0] ?? 0) && max >= (strip.times[strip.times.length - 1] ?? 0);
     return isWhole ? [0, this.cell.length_s] : [min, max];
   }
 
-  /** Where slow requests and throttled periods coincide can be seen behind the response times. */
+  /** Shades throttled periods behind the response times, to show where slow requests coincide. */
   private shadeThrottling(plot: uPlot): void {
     const { ctx, bbox } = plot;
     ctx.save();
@@ -303,7 +304,7 @@ function showValues(tooltip: Tooltip, plot: uPlot, strip: Strip): void {
   tooltip.show(`${(strip.times[idx] ?? 0).toFixed(1)} s`, rows.map(asRow), left, top);
 }
 
-/** The field of the heatmap at the pointer. */
+/** Tooltip rows of the heatmap bin at the pointer. */
 function fieldRows(plot: uPlot, strip: Strip, left: number, top: number): [string, string][] {
   if (!strip.heat) return [];
   const field = fieldAt(strip.heat, plot.posToVal(left, "x"), plot.posToVal(top, "y"));

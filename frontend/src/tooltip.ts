@@ -1,4 +1,4 @@
-// What stands at the pointer: one row for each server, or for each figure.
+// The tooltip of a chart: one row per server or figure.
 import { swatch } from "./look";
 
 export interface Row {
