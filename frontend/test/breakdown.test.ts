@@ -13,14 +13,14 @@ const BREAKDOWN: PageBreakdown = {
   panels: [{ name: "100", title: "at 100/s", bars: [LONG, SHORT] }],
 };
 
-test("the longest bar that is shown fills the width, and parts are as long as they took", () => {
+test("parts are scaled to the longest visible bar", () => {
   assert.deepEqual(sharesOf(LONG, [LONG, SHORT]), [0.125, 0, 0.75, 0.125, 0]);
   assert.deepEqual(sharesOf(SHORT, [LONG, SHORT]), [0, 0, 0.25, 0, 0]);
   assert.deepEqual(sharesOf(SHORT, [SHORT]), [0, 0, 1, 0, 0]);
   assert.deepEqual(sharesOf({ server: 2, values_ns: [0] }, []), [0]);
 });
 
-test("the parts of a bar are named, and add up", () => {
+test("the rows of a bar are its parts and their total", () => {
   assert.equal(totalOf(LONG), 8e6);
   const rows = rowsOf(BREAKDOWN, LONG);
   assert.deepEqual(rows[2], ["first byte", "6.00 ms"]);

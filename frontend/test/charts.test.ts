@@ -32,13 +32,13 @@ const PANEL: PagePanel = {
 };
 const EVERYWHERE = [-Infinity, Infinity] as const;
 
-test("no two of many servers look alike", () => {
+test("the first 280 series have distinct styles, and all markers differ", () => {
   const looks = Array.from({ length: 280 }, (_, server) => JSON.stringify(lookOf(server)));
   assert.equal(new Set(looks).size, 280);
   assert.equal(new Set(MARKERS.map((marker) => markerPath(marker, 0, 0, 4))).size, MARKERS.length);
 });
 
-test("the runs of one server share its colour and marker, and differ in their dashes", () => {
+test("runs of one server share a colour and a marker, but not a dash", () => {
   shareLooks(2);
   const [first, second, other] = [lookOf(0), lookOf(1), lookOf(2)];
   shareLooks(1);
@@ -48,7 +48,7 @@ test("the runs of one server share its colour and marker, and differ in their da
   assert.notEqual(first.colour, other.colour);
 });
 
-test("the axis holds every run, every band and every limit that is shown", () => {
+test("the vertical range includes all visible runs, bands and limits", () => {
   const log = rangeOf(PANEL, [SERIES], true, EVERYWHERE);
   assert.ok(log.low < 2e6 && log.high > 9e6);
   assert.equal(log.top, log.high);
@@ -57,7 +57,7 @@ test("the axis holds every run, every band and every limit that is shown", () =>
   assert.equal(rangeOf(PANEL, [SERIES], false, EVERYWHERE).low, 0);
 });
 
-test("the axis follows the part that is chosen, and what is hidden does not count", () => {
+test("the vertical range follows the viewport and ignores hidden series", () => {
   assert.ok(rangeOf(PANEL, [SERIES], true, [90, 110]).high < 8e6);
   const nothing = rangeOf(PANEL, [], true, EVERYWHERE);
   assert.ok(nothing.low > 0 && nothing.high > nothing.low);
@@ -73,7 +73,7 @@ test("runs without a finite value have a rail above the axis", () => {
   }
 });
 
-test("ticks read well", () => {
+test("ticks are round numbers", () => {
   assert.deepEqual(logTicks(0.9e6, 12e6), [1e6, 2e6, 5e6, 1e7]);
   assert.deepEqual(logTicks(1e3, 1e9), [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9]);
   assert.deepEqual(linearTicks(3400, 4, false), [0, 1000, 2000, 3000]);
@@ -82,7 +82,7 @@ test("ticks read well", () => {
   assert.ok(linearTicks(0.0134, 4, false).length > 2);
 });
 
-test("a factor of 1 is always named, and ticks do not touch", () => {
+test("the forest plot always has a tick at 1, and positions stay within the axis", () => {
   const row = { name: "a over b", value: 2.48, low: 2.19, high: 2.81, is_finding: true, is_chance: false };
   const forest: PageForest = { title: "p99", margin: [1 / 1.05, 1.05], rows: [row] };
   const { at, ticks } = forestAxis(forest);
@@ -93,7 +93,7 @@ test("a factor of 1 is always named, and ticks do not touch", () => {
   assert.ok(wide.at(0) >= 0 && wide.ticks.includes(1));
 });
 
-test("a table becomes Markdown without breaking on what stands in it", () => {
+test("Markdown tables escape pipes and backslashes, and collapse whitespace", () => {
   const text = toMarkdown([["server", "p99"], ["a|b\\c", " 5 ms\n"]], [false, true]);
   assert.equal(text, "| server | p99 |\n|---|---:|\n| a\\|b\\\\c | 5 ms |\n");
 });

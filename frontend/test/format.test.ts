@@ -5,19 +5,19 @@ import type { Unit } from "../src/data";
 import { format, formatTick } from "../src/format";
 
 for (const [unit, pairs] of Object.entries(cases)) {
-  test(`${unit} reads as in the tables of the page`, () => {
+  test(`${unit} is formatted like in the tables of the page`, () => {
     for (const [value, text] of pairs as [number, string][]) {
       assert.equal(format(value, unit as Unit), text);
     }
   });
 }
 
-test("what is not known is never 0", () => {
+test("missing values are a dash, not 0", () => {
   assert.equal(format(null, "ns"), "–");
   assert.equal(format(undefined, "count"), "–");
 });
 
-test("a tick has no digits that say nothing", () => {
+test("tick labels have no trailing zeros", () => {
   assert.equal(formatTick(5_000_000, "ns"), "5 ms");
   assert.equal(formatTick(2_500_000, "ns"), "2.5 ms");
   assert.equal(formatTick(10_000_000, "ns"), "10 ms");

@@ -10,7 +10,7 @@ const HEAT: PageHeat = {
   marks: [{ column: 1, text: "throttling (12 of 14)" }],
 };
 
-test("a field is found by its time and its response time, and nothing outside", () => {
+test("a time and a response time identify a bin, or none outside the heatmap", () => {
   assert.deepEqual(fieldAt(HEAT, 0.5, 1.5e6), { column: 0, place: 0 });
   assert.deepEqual(fieldAt(HEAT, 1, 2e6), { column: 1, place: 1 });
   for (const [seconds, ns] of [[-0.1, 1.5e6], [2, 1.5e6], [0.5, 0.9e6], [0.5, 5e6]] as const) {
@@ -18,13 +18,13 @@ test("a field is found by its time and its response time, and nothing outside", 
   }
 });
 
-test("the pointer reads the column, the class with its count, and what coincided", () => {
+test("tooltip rows contain the column, the bin with its count, and coinciding events", () => {
   assert.equal(columnName(HEAT, 1), "1.0 s to 2.0 s");
   assert.deepEqual(rowsAt(HEAT, { column: 0, place: 0 }), [["0.0 s to 1.0 s", "up to 2.00 ms: 1,200"]]);
   assert.deepEqual(rowsAt(HEAT, { column: 1, place: 1 })[1], ["coincided with", "throttling (12 of 14)"]);
 });
 
-test("no response is no ink, one is seen, and more are darker", () => {
+test("empty bins are transparent, and opacity grows with the count", () => {
   const largest = largestOf(HEAT);
   assert.equal(largest, 1200);
   const [none, one, some, most] = [0, 1, 30, largest].map((count) => strengthOf(count, largest));

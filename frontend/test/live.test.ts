@@ -18,7 +18,7 @@ function frame(trial: string, at_s: number, changes: Partial<LiveFrame> = {}): L
   };
 }
 
-test("the history of a trial counts its seconds from what is known first", () => {
+test("the history of a trial starts at its first measured value", () => {
   const history = new History();
   history.add(frame("[1/2] a", 100));
   history.add(frame("[1/2] a", 101, { achieved_per_s: 5, offered_per_s: 6 }));
@@ -28,7 +28,7 @@ test("the history of a trial counts its seconds from what is known first", () =>
   assert.deepEqual(history.of("p50_ns"), [null, 7]);
 });
 
-test("another trial begins again, and no history grows for ever", () => {
+test("a new trial clears the history, whose length is limited", () => {
   const history = new History();
   history.add(frame("[1/2] a", 1, { cpu_cores: 1 }));
   for (let second = 0; second < 1500; second += 1) history.add(frame("[2/2] b", second, { cpu_cores: second }));
@@ -38,7 +38,7 @@ test("another trial begins again, and no history grows for ever", () => {
   assert.deepEqual(history.seconds, []);
 });
 
-test("an axis has a range also where nothing is known", () => {
+test("the vertical axis has a range even without data", () => {
   assert.deepEqual(rangeFor(true, null, null), [1e6, 1e9]);
   assert.deepEqual(rangeFor(false, null, null), [0, 1.12]);
   assert.deepEqual(rangeFor(true, 3e6, 1e7), [2e6, 1.6e7]);

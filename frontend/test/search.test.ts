@@ -25,7 +25,7 @@ const SEARCH: PageSearch = {
   rate_per_s: 320,
 };
 
-test("a search has a view of its order and one of each condition", () => {
+test("a search has one view of the trials in order and one per condition", () => {
   const [order, p99, failed] = viewsOf(SEARCH);
   assert.ok(order && p99 && failed);
   assert.deepEqual([order.x(TRIAL), order.y(TRIAL)], [2, 100]);
@@ -34,7 +34,7 @@ test("a search has a view of its order and one of each condition", () => {
   assert.deepEqual([p99.isLog, failed.isLog], [true, false]);
 });
 
-test("the vertical axis holds every value, the objective, the bracket and the interval", () => {
+test("the vertical range includes all values, the objective, the bracket and the interval", () => {
   const [order, p99, failed] = viewsOf(SEARCH);
   assert.ok(order && p99 && failed);
   const [low, high] = spanOf(order, SEARCH);
@@ -47,13 +47,13 @@ test("the vertical axis holds every value, the objective, the bracket and the in
   assert.ok(floor > 0 && top > floor);
 });
 
-test("an axis of rates has ticks also where no round one is on it", () => {
+test("a rate axis has ticks even if its range contains no round rates", () => {
   assert.deepEqual(rateTicks(90, 1100), [100, 200, 500, 1000]);
   const narrow = rateTicks(321, 347);
   assert.ok(narrow.length >= 3 && narrow.every((tick) => tick >= 321 && tick <= 347), String(narrow));
 });
 
-test("the pointer means the nearest trial, and none that is far away", () => {
+test("the pointer selects the nearest trial, but only nearby", () => {
   const points = [{ left: 10, top: 10 }, { left: 20, top: 10 }];
   assert.equal(nearest(points, 17, 12), 1);
   assert.equal(nearest(points, 90, 90), null);

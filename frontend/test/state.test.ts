@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { known, readHash, START, Store, writeHash } from "../src/state";
 
-test("a view survives its address", () => {
+test("a view survives a round trip through the URL fragment", () => {
   const view = {
     choices: { quantile: "p99.9", load: "1,000" },
     isLinear: true,
@@ -15,18 +15,18 @@ test("a view survives its address", () => {
   });
 });
 
-test("an address without a view is the view at the start", () => {
+test("a URL fragment without a view selects the default view", () => {
   assert.deepEqual(readHash(""), { anchor: "", view: START });
   assert.deepEqual(readHash("#cells"), { anchor: "cells", view: START });
   assert.equal(writeHash({ anchor: "cells", view: START }), "#cells");
 });
 
-test("an address cannot name servers that are not there", () => {
+test("unknown servers in a URL fragment are ignored", () => {
   const view = { ...START, highlight: "<script>", hidden: ["b", "constructor"] };
   assert.deepEqual(known(view, ["a", "b"]), { ...START, hidden: ["b"] });
 });
 
-test("charts are drawn again when the view changes, and dimmed when the pointer moves", () => {
+test("view changes redraw the charts, and hovering only dims them", () => {
   const addresses: string[] = [];
   const store = new Store(["a", "b"], "#x?highlight=b", (hash) => addresses.push(hash));
   let drawn = 0;
