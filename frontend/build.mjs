@@ -11,18 +11,18 @@ const output = join(here, "..", "python", "wsgiload", "report", "front_end");
 const schemaFile = join(here, "page-data.schema.json");
 
 // The compiler only supports the tuple syntax of older drafts: `items` instead of `prefixItems`.
-function olderTuples(part) {
+function withOlderTuples(part) {
   if (part === null || typeof part !== "object") return part;
   const { prefixItems, ...rest } = part;
-  const all = Array.isArray(part) ? part : prefixItems ? { ...rest, items: prefixItems } : rest;
-  if (Array.isArray(all)) return all.map(olderTuples);
-  return Object.fromEntries(Object.entries(all).map(([key, value]) => [key, olderTuples(value)]));
+  const converted = Array.isArray(part) ? part : prefixItems ? { ...rest, items: prefixItems } : rest;
+  if (Array.isArray(converted)) return converted.map(withOlderTuples);
+  return Object.fromEntries(Object.entries(converted).map(([key, value]) => [key, withOlderTuples(value)]));
 }
 
 // Every copy of the script must include uPlot's license.
 const license = readFileSync(join(here, "node_modules", "uplot", "LICENSE"), "utf-8").trim();
 const schema = JSON.parse(readFileSync(schemaFile, "utf-8"));
-const types = await compile(olderTuples(schema), "PageData", {
+const types = await compile(withOlderTuples(schema), "PageData", {
   additionalProperties: false,
   bannerComment: "",
   unreachableDefinitions: true, // PageData does not reference LiveFrame.

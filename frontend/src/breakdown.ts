@@ -1,8 +1,8 @@
 // The latency breakdown of the slowest requests: one stacked bar per server.
 import type { PageBar, PageBars, PageBreakdown } from "./data";
 import { format } from "./format";
-import { swatch } from "./look";
 import type { Store } from "./state";
+import { swatch } from "./style";
 import { Tooltip, type Row } from "./tooltip";
 
 /** Colours of the parts, in the order of `parts`. */
@@ -18,7 +18,7 @@ export function sharesOf(bar: PageBar, shown: readonly PageBar[]): number[] {
 
 /** Each part with its value, then the total response time. */
 export function rowsOf(breakdown: PageBreakdown, bar: PageBar): [string, string][] {
-  const parts = breakdown.parts.map((part, place): [string, string] => [part, format(bar.values_ns[place] ?? null, "ns")]);
+  const parts = breakdown.parts.map((part, index): [string, string] => [part, format(bar.values_ns[index] ?? null, "ns")]);
   return [...parts, ["response time", format(totalOf(bar), "ns")]];
 }
 
@@ -32,10 +32,10 @@ function span(className: string, text = ""): HTMLElement {
 export function legendOf(breakdown: PageBreakdown): HTMLElement {
   const legend = document.createElement("div");
   legend.className = "outcomes";
-  breakdown.parts.forEach((part, place) => {
+  breakdown.parts.forEach((part, index) => {
     const entry = document.createElement("span");
     const dot = span("dot");
-    dot.style.background = `var(--${COLOURS[place] ?? "ink"})`;
+    dot.style.background = `var(--${COLOURS[index] ?? "ink"})`;
     entry.append(dot, part);
     legend.append(entry);
   });
@@ -44,11 +44,11 @@ export function legendOf(breakdown: PageBreakdown): HTMLElement {
 
 export function drawBars(breakdown: PageBreakdown, panel: PageBars, store: Store, target: HTMLElement): void {
   const shown = panel.bars.filter((bar) => !store.isHidden(bar.server));
-  for (const bar of shown) target.append(barOf(breakdown, bar, shown, store));
+  for (const bar of shown) target.append(makeBar(breakdown, bar, shown, store));
   if (!shown.length) target.append(span("empty", "all servers are hidden"));
 }
 
-function barOf(breakdown: PageBreakdown, bar: PageBar, shown: readonly PageBar[], store: Store): HTMLElement {
+function makeBar(breakdown: PageBreakdown, bar: PageBar, shown: readonly PageBar[], store: Store): HTMLElement {
   const name = store.servers[bar.server] ?? "";
   const line = document.createElement("div");
   line.className = "bar";
@@ -56,22 +56,22 @@ function barOf(breakdown: PageBreakdown, bar: PageBar, shown: readonly PageBar[]
   const label = span("name");
   label.append(swatch(bar.server), name);
   const track = span("parts");
-  sharesOf(bar, shown).forEach((share, place) => {
+  sharesOf(bar, shown).forEach((share, index) => {
     const part = span("part");
     part.style.width = `${100 * share}%`;
-    part.style.background = `var(--${COLOURS[place] ?? "ink"})`;
+    part.style.background = `var(--${COLOURS[index] ?? "ink"})`;
     track.append(part);
   });
   line.append(label, track, span("value", format(totalOf(bar), "ns")));
-  makeReadable(line, track, name, rowsOf(breakdown, bar));
+  addTooltip(line, track, name, rowsOf(breakdown, bar));
   return line;
 }
 
 /** Shows the parts in a tooltip on hover and focus, and describes them to screen readers. */
-function makeReadable(line: HTMLElement, track: HTMLElement, name: string, rows: [string, string][]): void {
+function addTooltip(line: HTMLElement, track: HTMLElement, name: string, rows: [string, string][]): void {
   const tooltip = new Tooltip(line);
   const show = (left: number): void =>
-    tooltip.show(name, rows.map(([part, value]): Row => ({ server: null, name: part, value, isMarked: false })), left, 12);
+    tooltip.show(name, rows.map(([part, value]): Row => ({ server: null, name: part, value, isHighlighted: false })), left, 12);
   line.tabIndex = 0;
   line.setAttribute("role", "img");
   line.setAttribute("aria-label", `${name}: ${rows.map(([part, value]) => `${part} ${value}`).join(", ")}`);

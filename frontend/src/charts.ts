@@ -18,11 +18,11 @@ const PRINTED_WIDTH = 650;
 export interface Figure {
   draw(): void;
   dim(): void;
-  fit(): void;
+  resize(): void;
   resetZoom(): void;
 }
 
-export function placeOf(name: string): HTMLElement | null {
+export function chartElement(name: string): HTMLElement | null {
   return document.querySelector(`#${CSS.escape(name)} > .chart`);
 }
 
@@ -31,31 +31,31 @@ function widthOf(element: HTMLElement): number {
   return Math.max(240, element.clientWidth);
 }
 
-abstract class Drawn implements Figure {
+abstract class BaseFigure implements Figure {
   protected plots: { plot: Plot; holder: HTMLElement }[] = [];
 
-  constructor(protected readonly place: HTMLElement) {
+  constructor(protected readonly container: HTMLElement) {
     let width = 0;
     new ResizeObserver(() => {
-      const isOther = Math.abs(place.clientWidth - width) > 1;
-      width = place.clientWidth;
-      if (isOther && this.plots.length && !isPrinting()) this.fit();
-    }).observe(place);
+      const hasNewWidth = Math.abs(container.clientWidth - width) > 1;
+      width = container.clientWidth;
+      if (hasNewWidth && this.plots.length && !isPrinting()) this.resize();
+    }).observe(container);
   }
 
   draw(): void {
     for (const { plot } of this.plots) plot.destroy();
     this.plots = [];
-    this.place.replaceChildren();
+    this.container.replaceChildren();
     // Charts in a closed <details> have no size; they are drawn when it opens.
-    if (this.place.closest("details:not([open])") === null) this.make();
+    if (this.container.closest("details:not([open])") === null) this.render();
   }
 
   dim(): void {
     for (const { plot } of this.plots) plot.dim();
   }
 
-  fit(): void {
+  resize(): void {
     for (const { plot, holder } of this.plots) plot.resize(widthOf(holder));
   }
 
@@ -63,30 +63,30 @@ abstract class Drawn implements Figure {
     for (const { plot } of this.plots) plot.resetZoom();
   }
 
-  protected abstract make(): void;
+  protected abstract render(): void;
 }
 
 function isPrinting(): boolean {
   return document.documentElement.classList.contains("printing");
 }
 
-export class ChartFigure extends Drawn {
+export class ChartFigure extends BaseFigure {
   constructor(
-    place: HTMLElement,
+    container: HTMLElement,
     private readonly chart: PageChart,
     private readonly store: Store,
   ) {
-    super(place);
+    super(container);
   }
 
-  protected make(): void {
+  protected render(): void {
     const panels = document.createElement("div");
     panels.className = this.chart.choice === null ? "panels" : "panels one";
-    if (this.chart.choice !== null) this.place.append(this.chooser(this.chart.choice));
-    this.place.append(panels);
+    if (this.chart.choice !== null) this.container.append(this.chooser(this.chart.choice));
+    this.container.append(panels);
     // Insert all panels before drawing any: the grid divides the width between them.
-    const holders = this.shown().map((panel) => [panel, makeHolder(panel, panels)] as const);
-    for (const [panel, holder] of holders) this.fill(panel, holder);
+    const holders = this.shown().map((panel) => [panel, makePanel(panel, panels)] as const);
+    for (const [panel, holder] of holders) this.drawPanel(panel, holder);
   }
 
   private shown(): readonly PagePanel[] {
@@ -110,10 +110,10 @@ export class ChartFigure extends Drawn {
   private choose(choice: string, name: string): void {
     this.store.change({ choices: { ...this.store.current.choices, [choice]: name } });
     // Redrawing replaced the buttons, so restore the keyboard focus.
-    this.place.querySelector<HTMLElement>(`[data-choice="${CSS.escape(name)}"]`)?.focus();
+    this.container.querySelector<HTMLElement>(`[data-choice="${CSS.escape(name)}"]`)?.focus();
   }
 
-  private fill(panel: PagePanel, holder: HTMLElement): void {
+  private drawPanel(panel: PagePanel, holder: HTMLElement): void {
     if (panel.empty !== null) {
       holder.className = "empty";
       holder.textContent = panel.empty;
@@ -150,7 +150,7 @@ function makeChooser(
 }
 
 /** Appends a panel with its title and returns the element to draw the plot into. */
-function makeHolder(panel: { title: string }, panels: HTMLElement): HTMLElement {
+function makePanel(panel: { title: string }, panels: HTMLElement): HTMLElement {
   const box = document.createElement("div");
   box.className = "panel";
   const title = document.createElement("div");
@@ -162,59 +162,59 @@ function makeHolder(panel: { title: string }, panels: HTMLElement): HTMLElement 
   return holder;
 }
 
-export class BreakdownFigure extends Drawn {
+export class BreakdownFigure extends BaseFigure {
   constructor(
-    place: HTMLElement,
+    container: HTMLElement,
     private readonly breakdown: PageBreakdown,
     private readonly store: Store,
   ) {
-    super(place);
+    super(container);
   }
 
   dim(): void {
     const { highlighted } = this.store;
-    for (const bar of this.place.querySelectorAll<HTMLElement>(".bar")) {
+    for (const bar of this.container.querySelectorAll<HTMLElement>(".bar")) {
       const isDim = highlighted !== null && bar.dataset.server !== String(highlighted);
       bar.classList.toggle("dim", isDim);
     }
   }
 
-  protected make(): void {
+  protected render(): void {
     const { panels, chosen } = this.breakdown;
-    const asked = this.store.current.choices.load;
-    const shown = panels.find(({ name }) => name === asked) ?? panels.find(({ name }) => name === chosen);
+    const selected = this.store.current.choices.load;
+    const shown = panels.find(({ name }) => name === selected) ?? panels.find(({ name }) => name === chosen);
     if (!shown) return;
     const choose = (name: string): void => {
       this.store.change({ choices: { ...this.store.current.choices, load: name } });
-      this.place.querySelector<HTMLElement>(`[data-choice="${CSS.escape(name)}"]`)?.focus();
+      this.container.querySelector<HTMLElement>(`[data-choice="${CSS.escape(name)}"]`)?.focus();
     };
     const bars = document.createElement("div");
-    this.place.append(makeChooser("load", panels, shown.name, choose), legendOf(this.breakdown), bars);
+    this.container.append(makeChooser("load", panels, shown.name, choose), legendOf(this.breakdown), bars);
     drawBars(this.breakdown, shown, this.store, bars);
     this.dim();
   }
 }
 
-export class SearchFigure extends Drawn {
+export class SearchFigure extends BaseFigure {
   constructor(
-    place: HTMLElement,
+    container: HTMLElement,
     private readonly search: PageSearch,
   ) {
-    super(place);
+    super(container);
   }
 
-  protected make(): void {
+  protected render(): void {
     const panels = document.createElement("div");
     if (!this.search.trials.length) {
       panels.className = "empty";
       panels.textContent = "no open-loop trials";
-      this.place.append(panels);
+      this.container.append(panels);
       return;
     }
     panels.className = "panels";
-    this.place.append(makeLegend(), panels);
+    this.container.append(makeLegend(), panels);
     const views = viewsOf(this.search);
-    const holders = views.map((view) => [view, makeHolder(view, panels)] as const);
+    const holders = views.map((view) => [view, makePanel(view, panels)] as const);
     const height = isPrinting() ? PRINTED_HEIGHT : SEARCH_HEIGHT;
     for (const [view, holder] of holders) {
       const plot = new SearchPlot(this.search, view, holder, { width: widthOf(holder), height });
@@ -223,16 +223,16 @@ export class SearchFigure extends Drawn {
   }
 }
 
-export class TimelineFigure extends Drawn {
+export class TimelineFigure extends BaseFigure {
   constructor(
-    place: HTMLElement,
+    container: HTMLElement,
     private readonly cell: PageTimeline,
   ) {
-    super(place);
+    super(container);
   }
 
-  protected make(): void {
-    const plot = new TimelinePlot(this.cell, this.place, widthOf(this.place));
-    this.plots.push({ plot, holder: this.place });
+  protected render(): void {
+    const plot = new TimelinePlot(this.cell, this.container, widthOf(this.container));
+    this.plots.push({ plot, holder: this.container });
   }
 }

@@ -1,12 +1,12 @@
 // The controls above the charts: legend, highlighted server, scale and zoom.
-import { swatch } from "./look";
 import type { Store } from "./state";
+import { swatch } from "./style";
 
-function button(name: string, act: () => void): HTMLButtonElement {
+function button(name: string, onClick: () => void): HTMLButtonElement {
   const element = document.createElement("button");
   element.type = "button";
   element.textContent = name;
-  element.addEventListener("click", act);
+  element.addEventListener("click", onClick);
   return element;
 }
 
@@ -17,18 +17,18 @@ function serverButton(store: Store, server: number, name: string): HTMLButtonEle
   element.append(swatch(server), name);
   element.title = `${name}: click to hide or show`;
   for (const event of ["mouseenter", "focus"]) {
-    element.addEventListener(event, () => store.point(store.isHidden(server) ? null : server));
+    element.addEventListener(event, () => store.hover(store.isHidden(server) ? null : server));
   }
-  for (const event of ["mouseleave", "blur"]) element.addEventListener(event, () => store.point(null));
+  for (const event of ["mouseleave", "blur"]) element.addEventListener(event, () => store.hover(null));
   return element;
 }
 
-function highlightChoice(store: Store): HTMLLabelElement {
-  const choice = document.createElement("select");
-  choice.append(new Option("no server", ""), ...store.servers.map((name) => new Option(name, name)));
-  choice.addEventListener("change", () => store.change({ highlight: choice.value || null }));
+function highlightSelect(store: Store): HTMLLabelElement {
+  const select = document.createElement("select");
+  select.append(new Option("no server", ""), ...store.servers.map((name) => new Option(name, name)));
+  select.addEventListener("change", () => store.change({ highlight: select.value || null }));
   const label = document.createElement("label");
-  label.append("highlight ", choice);
+  label.append("highlight ", select);
   return label;
 }
 
@@ -40,7 +40,7 @@ export function makeControls(store: Store, target: HTMLElement, resetZoom: () =>
   legend.setAttribute("aria-label", "servers shown");
   legend.append(...servers);
 
-  const highlight = highlightChoice(store);
+  const highlight = highlightSelect(store);
   const scale = button("logarithmic", () => store.change({ isLinear: !store.current.isLinear }));
   const settings = document.createElement("div");
   settings.className = "settings";
@@ -58,8 +58,8 @@ export function makeControls(store: Store, target: HTMLElement, resetZoom: () =>
       element.setAttribute("aria-pressed", String(!store.isHidden(server))),
     );
     scale.setAttribute("aria-pressed", String(!store.current.isLinear));
-    const choice = highlight.querySelector("select");
-    if (choice) choice.value = store.current.highlight ?? "";
+    const select = highlight.querySelector("select");
+    if (select) select.value = store.current.highlight ?? "";
   };
   store.onChange(update);
   update();

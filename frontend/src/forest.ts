@@ -17,14 +17,14 @@ export function forestAxis(forest: PageForest): { at: (factor: number) => number
   const span = Math.log(high / low);
   const at = (factor: number): number =>
     Math.min(1, Math.max(0, Math.log(Math.max(factor, low) / low) / span));
-  const all = TICKS.find(([widest]) => high / low <= widest)?.[1] ?? [1];
+  const candidates = TICKS.find(([maxSpan]) => high / low <= maxSpan)?.[1] ?? [1];
   const ticks: number[] = [];
   // 1 always has a tick; the others only if their labels do not overlap.
-  for (const tick of [1, ...all]) {
+  for (const tick of [1, ...candidates]) {
     const isFree = ticks.every((other) => Math.abs(at(other) - at(tick)) > 0.07);
     if (tick >= low && tick <= high && isFree) ticks.push(tick);
   }
-  return { at, ticks: ticks.sort((one, other) => one - other) };
+  return { at, ticks: ticks.sort((a, b) => a - b) };
 }
 
 function part(className: string, left: number, right?: number): HTMLElement {
@@ -35,10 +35,10 @@ function part(className: string, left: number, right?: number): HTMLElement {
   return element;
 }
 
-function text(className: string, words: string): HTMLElement {
+function text(className: string, content: string): HTMLElement {
   const element = document.createElement("span");
   element.className = className;
-  element.textContent = words;
+  element.textContent = content;
   return element;
 }
 

@@ -3,52 +3,52 @@
 import type uPlot from "uplot";
 import type { PageHeat } from "./data";
 import { format } from "./format";
-import { colourOf } from "./look";
+import { colourOf } from "./style";
 
 /** Opacity range of bins that contain responses. */
-const FAINTEST = 0.1;
-const STRONGEST = 0.85;
+const MIN_OPACITY = 0.1;
+const MAX_OPACITY = 0.85;
 const pixels = (css: number): number => css * (window.devicePixelRatio || 1);
 
 /** Opacity of a bin, on a logarithmic scale up to the largest count. */
-export function strengthOf(count: number, largest: number): number {
+export function opacityOf(count: number, largest: number): number {
   if (count <= 0) return 0;
   const share = largest > 1 ? Math.log(count) / Math.log(largest) : 1;
-  return FAINTEST + (STRONGEST - FAINTEST) * share;
+  return MIN_OPACITY + (MAX_OPACITY - MIN_OPACITY) * share;
 }
 
 export function largestOf(heat: PageHeat): number {
   return Math.max(0, ...heat.counts.map((column) => Math.max(0, ...column)));
 }
 
-export interface Field {
+export interface Bin {
   column: number;
-  place: number;
+  row: number;
 }
 
 /** The bin at a time and a response time, or null outside the heatmap. */
-export function fieldAt(heat: PageHeat, seconds: number, ns: number): Field | null {
+export function binAt(heat: PageHeat, seconds: number, ns: number): Bin | null {
   const column = heat.ends_s.findIndex((end) => seconds < end);
-  const above = heat.edges_ns.findIndex((edge) => ns < edge);
-  return seconds < 0 || column < 0 || above < 1 ? null : { column, place: above - 1 };
+  const upper = heat.edges_ns.findIndex((edge) => ns < edge);
+  return seconds < 0 || column < 0 || upper < 1 ? null : { column, row: upper - 1 };
 }
 
 /** Start of a column, in seconds. */
-function beginOf(heat: PageHeat, column: number): number {
+function columnStart(heat: PageHeat, column: number): number {
   return column > 0 ? (heat.ends_s[column - 1] ?? 0) : 0;
 }
 
 /** Name of a column, identical to the first field of its row in the table. */
 export function columnName(heat: PageHeat, column: number): string {
-  return `${beginOf(heat, column).toFixed(1)} s to ${(heat.ends_s[column] ?? 0).toFixed(1)} s`;
+  return `${columnStart(heat, column).toFixed(1)} s to ${(heat.ends_s[column] ?? 0).toFixed(1)} s`;
 }
 
 /** Tooltip rows of a bin: its column, response time and count, and any coinciding event. */
-export function rowsAt(heat: PageHeat, field: Field): [string, string][] {
-  const { column, place } = field;
-  const count = format(heat.counts[column]?.[place] ?? 0, "count");
-  const rows: [string, string][] = [[columnName(heat, column), `up to ${format(heat.edges_ns[place + 1], "ns")}: ${count}`]];
-  const mark = heat.marks.find((one) => one.column === column);
+export function rowsAt(heat: PageHeat, bin: Bin): [string, string][] {
+  const { column, row } = bin;
+  const count = format(heat.counts[column]?.[row] ?? 0, "count");
+  const rows: [string, string][] = [[columnName(heat, column), `up to ${format(heat.edges_ns[row + 1], "ns")}: ${count}`]];
+  const mark = heat.marks.find((candidate) => candidate.column === column);
   if (mark) rows.push(["coincided with", mark.text]);
   return rows;
 }
@@ -65,12 +65,12 @@ export function drawHeat(plot: uPlot, heat: PageHeat): void {
   ctx.clip();
   ctx.fillStyle = colourOf("chart-muted");
   heat.counts.forEach((counts, column) => {
-    const left = x(beginOf(heat, column));
+    const left = x(columnStart(heat, column));
     const width = x(heat.ends_s[column] ?? 0) - left;
-    counts.forEach((count, place) => {
-      ctx.globalAlpha = strengthOf(count, largest);
-      const top = y(heat.edges_ns[place + 1] ?? 1);
-      if (count > 0) ctx.fillRect(left, top, width, y(heat.edges_ns[place] ?? 1) - top);
+    counts.forEach((count, row) => {
+      ctx.globalAlpha = opacityOf(count, largest);
+      const top = y(heat.edges_ns[row + 1] ?? 1);
+      if (count > 0) ctx.fillRect(left, top, width, y(heat.edges_ns[row] ?? 1) - top);
     });
   });
   ctx.restore();
@@ -86,7 +86,7 @@ export function drawMarks(plot: uPlot, heat: PageHeat): void {
   ctx.clip();
   ctx.fillStyle = colourOf("chart-alert");
   for (const { column } of heat.marks) {
-    const middle = (beginOf(heat, column) + (heat.ends_s[column] ?? 0)) / 2;
+    const middle = (columnStart(heat, column) + (heat.ends_s[column] ?? 0)) / 2;
     const left = plot.valToPos(middle, "x", true);
     ctx.beginPath();
     ctx.moveTo(left - size, bbox.top + 1);

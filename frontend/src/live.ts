@@ -2,16 +2,16 @@
 // at the end.
 import uPlot from "uplot";
 import type { LiveFrame, Unit } from "./data";
-import { colourOf } from "./look";
 import { axis, verticalAxis } from "./panel";
+import { colourOf } from "./style";
 
 const HEIGHT = 200;
 /** Points per chart: ten minutes of frames, two per second. */
-const MOST_POINTS = 1200;
+const MAX_POINTS = 1200;
 /** Same as MAX_LINES of the server (wsgiload/cli/_live_page.py). */
-const MOST_LINES = 1000;
+const MAX_LINES = 1000;
 
-type Numbers = (number | null)[];
+type Values = (number | null)[];
 
 /** The frames of the current trial that contain a measured value. */
 export class History {
@@ -24,30 +24,30 @@ export class History {
       this.frames = [];
     }
     const isEmpty = [frame.achieved_per_s, frame.p50_ns, frame.cpu_cores].every((value) => value === null);
-    if (!isEmpty) this.frames = [...this.frames, frame].slice(-MOST_POINTS);
+    if (!isEmpty) this.frames = [...this.frames, frame].slice(-MAX_POINTS);
   }
 
   /** Seconds since the first frame. */
   get seconds(): number[] {
-    const begin = this.frames[0]?.at_s ?? 0;
-    return this.frames.map(({ at_s }) => at_s - begin);
+    const start = this.frames[0]?.at_s ?? 0;
+    return this.frames.map(({ at_s }) => at_s - start);
   }
 
-  of(figure: Figure): Numbers {
+  of(figure: Figure): Values {
     return this.frames.map((frame) => frame[figure]);
   }
 }
 
 type Figure = "offered_per_s" | "achieved_per_s" | "p50_ns" | "p99_ns" | "cpu_cores" | "cpu_limit";
 
-interface Kind {
+interface ChartKind {
   title: string;
   unit: Unit;
   isLog: boolean;
   lines: readonly [Figure, string][];
 }
 
-const CHARTS: readonly Kind[] = [
+const CHARTS: readonly ChartKind[] = [
   { title: "Requests per second", unit: "per_s", isLog: false, lines: [["offered_per_s", "offered"], ["achieved_per_s", "achieved"]] },
   { title: "Latency in the measurement so far", unit: "ns", isLog: true, lines: [["p50_ns", "p50"], ["p99_ns", "p99"]] },
   { title: "CPU cores used by the server", unit: "cores", isLog: false, lines: [["cpu_cores", "used"], ["cpu_limit", "limit"]] },
@@ -63,15 +63,15 @@ export function rangeFor(isLog: boolean, low: number | null, high: number | null
 class LiveChart {
   private readonly plot: uPlot;
 
-  constructor(target: HTMLElement, private readonly kind: Kind) {
+  constructor(target: HTMLElement, private readonly kind: ChartKind) {
     const title = document.createElement("p");
     title.className = "panel-title";
     title.textContent = kind.title;
-    const place = document.createElement("div");
-    place.setAttribute("role", "img");
-    place.setAttribute("aria-label", `${kind.title}; the newest values are above`);
-    target.append(title, place);
-    this.plot = new uPlot(this.options(place), [[], ...kind.lines.map(() => [])], place);
+    const container = document.createElement("div");
+    container.setAttribute("role", "img");
+    container.setAttribute("aria-label", `${kind.title}; the newest values are above`);
+    target.append(title, container);
+    this.plot = new uPlot(this.options(container), [[], ...kind.lines.map(() => [])], container);
     new ResizeObserver(() => this.plot.setSize({ width: widthOf(target), height: HEIGHT })).observe(target);
   }
 
@@ -83,10 +83,10 @@ class LiveChart {
     this.plot.redraw();
   }
 
-  private options(place: HTMLElement): uPlot.Options {
+  private options(container: HTMLElement): uPlot.Options {
     const { kind } = this;
     return {
-      width: widthOf(place),
+      width: widthOf(container),
       height: HEIGHT,
       legend: { live: false },
       cursor: { show: false },
@@ -122,7 +122,7 @@ function byId(id: string): HTMLElement {
   return element;
 }
 
-function withText(name: string, text: string): HTMLElement {
+function makeElement(name: string, text: string): HTMLElement {
   const element = document.createElement(name);
   element.textContent = text;
   return element;
@@ -137,10 +137,10 @@ class LivePage {
     return new LiveChart(panel, kind);
   });
 
-  frame(frame: LiveFrame): void {
-    this.say("measuring");
+  addFrame(frame: LiveFrame): void {
+    this.setState("measuring");
     byId("live-rows").replaceChildren(
-      ...frame.rows.flatMap(([label, text]) => [withText("dt", label), withText("dd", text)]),
+      ...frame.rows.flatMap(([label, text]) => [makeElement("dt", label), makeElement("dd", text)]),
     );
     this.history.add(frame);
     this.charts.forEach((chart) => chart.draw(this.history));
@@ -150,22 +150,22 @@ class LivePage {
     this.charts.forEach((chart) => chart.redraw());
   }
 
-  line(text: string): void {
+  addLine(text: string): void {
     const lines = byId("live-lines");
-    lines.append(withText("li", text));
-    if (lines.childElementCount > MOST_LINES) lines.firstElementChild?.remove();
+    lines.append(makeElement("li", text));
+    if (lines.childElementCount > MAX_LINES) lines.firstElementChild?.remove();
   }
 
   end(text: string): void {
-    this.say("ended");
+    this.setState("ended");
     const result = byId("live-result");
     result.textContent = text;
     result.hidden = !text;
   }
 
-  say(state: string): void {
-    const place = byId("live-state");
-    if (place.textContent !== state) place.textContent = state;
+  setState(state: string): void {
+    const element = byId("live-state");
+    if (element.textContent !== state) element.textContent = state;
   }
 }
 
@@ -174,11 +174,11 @@ export function followLive(): boolean {
   if (!document.getElementById("live")) return false;
   const page = new LivePage();
   const source = new EventSource("/events");
-  const listen = (name: string, use: (data: unknown) => void): void => {
-    source.addEventListener(name, (event) => use(JSON.parse((event as MessageEvent<string>).data)));
+  const listen = (name: string, handle: (data: unknown) => void): void => {
+    source.addEventListener(name, (event) => handle(JSON.parse((event as MessageEvent<string>).data)));
   };
-  listen("frame", (data) => page.frame(data as LiveFrame));
-  listen("line", (data) => page.line(data as string));
+  listen("frame", (data) => page.addFrame(data as LiveFrame));
+  listen("line", (data) => page.addLine(data as string));
   listen("ended", (data) => {
     source.close();
     page.end(data as string);
@@ -190,7 +190,7 @@ export function followLive(): boolean {
   source.addEventListener("error", () => {
     // The command has exited. Do not reconnect: another process may own the port now.
     source.close();
-    page.say("ended: the command no longer responds");
+    page.setState("ended: the command no longer responds");
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.redraw());
   return true;

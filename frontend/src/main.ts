@@ -1,16 +1,16 @@
 // Draws the charts of a report page. Text and tables are static HTML and do not need this script.
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
-import { BreakdownFigure, ChartFigure, placeOf, SearchFigure, TimelineFigure, type Figure } from "./charts";
+import { BreakdownFigure, chartElement, ChartFigure, SearchFigure, TimelineFigure, type Figure } from "./charts";
 import { makeControls } from "./controls";
 import { readData, type PageData } from "./data";
 import { drawForest } from "./forest";
 import { followLive } from "./live";
-import { shareLooks } from "./look";
 import { copyButton, tableMarkdown } from "./markdown";
 import { readHash, Store } from "./state";
+import { setRunsPerServer } from "./style";
 
-function remember(hash: string): void {
+function saveHash(hash: string): void {
   try {
     history.replaceState(null, "", hash);
   } catch {
@@ -20,33 +20,33 @@ function remember(hash: string): void {
 
 function chartsOf(data: PageData, store: Store): Figure[] {
   return data.charts.flatMap((chart) => {
-    const place = placeOf(chart.name);
-    return place ? [new ChartFigure(place, chart, store)] : [];
+    const container = chartElement(chart.name);
+    return container ? [new ChartFigure(container, chart, store)] : [];
   });
 }
 
 function breakdownOf(data: PageData, store: Store): Figure[] {
-  const place = data.breakdown && placeOf(data.breakdown.name);
-  return data.breakdown && place ? [new BreakdownFigure(place, data.breakdown, store)] : [];
+  const container = data.breakdown && chartElement(data.breakdown.name);
+  return data.breakdown && container ? [new BreakdownFigure(container, data.breakdown, store)] : [];
 }
 
 function timelinesOf(data: PageData): Figure[] {
   return data.timelines.flatMap((cell) => {
-    const place = placeOf(cell.name);
-    return place ? [drawnWhenOpened(new TimelineFigure(place, cell), place)] : [];
+    const container = chartElement(cell.name);
+    return container ? [drawWhenOpened(new TimelineFigure(container, cell), container)] : [];
   });
 }
 
 function searchesOf(data: PageData): Figure[] {
   return data.searches.flatMap((search) => {
-    const place = placeOf(search.name);
-    return place ? [new SearchFigure(place, search)] : [];
+    const container = chartElement(search.name);
+    return container ? [new SearchFigure(container, search)] : [];
   });
 }
 
-function drawnWhenOpened(figure: Figure, place: HTMLElement): Figure {
-  place.closest("details")?.addEventListener("toggle", () => {
-    if (!place.hasChildNodes()) figure.draw();
+function drawWhenOpened(figure: Figure, container: HTMLElement): Figure {
+  container.closest("details")?.addEventListener("toggle", () => {
+    if (!container.hasChildNodes()) figure.draw();
   });
   return figure;
 }
@@ -62,21 +62,21 @@ function addCopyButtons(): void {
 }
 
 /** Keeps the current view in the URL fragment when the reader follows a link to a chart. */
-function followLinks(store: Store): void {
+function handleLinks(store: Store): void {
   document.addEventListener("click", (event) => {
     const link = (event.target as Element).closest<HTMLAnchorElement>("a[href^='#']");
     if (!link) return;
     event.preventDefault();
     const { anchor } = readHash(link.getAttribute("href") ?? "");
     store.goTo(anchor);
-    show(anchor);
+    scrollToAnchor(anchor);
   });
 }
 
-function show(anchor: string): void {
+function scrollToAnchor(anchor: string): void {
   const target = anchor ? document.getElementById(anchor) : null;
-  const folded = target?.closest<HTMLDetailsElement>("details");
-  if (folded) folded.open = true;
+  const details = target?.closest<HTMLDetailsElement>("details");
+  if (details) details.open = true;
   // The sticky controls must not cover the target.
   const bar = document.getElementById("controls")?.offsetHeight ?? 0;
   document.documentElement.style.scrollPaddingTop = `${bar + 8}px`;
@@ -101,8 +101,8 @@ function start(): void {
   if (followLive()) return;
   const data = readData();
   if (!data) return;
-  shareLooks(data.runs_each);
-  const store = new Store(data.servers, location.hash, remember);
+  setRunsPerServer(data.runs_each);
+  const store = new Store(data.servers, location.hash, saveHash);
   const charts = [...chartsOf(data, store), ...breakdownOf(data, store)];
   const figures = [...charts, ...searchesOf(data), ...timelinesOf(data)];
   const drawAll = (): void => figures.forEach((figure) => figure.draw());
@@ -113,13 +113,13 @@ function start(): void {
   if (controls) {
     makeControls(store, controls, () => figures.forEach((figure) => figure.resetZoom()));
   }
-  const forest = placeOf("forest");
+  const forest = chartElement("forest");
   if (data.forest && forest) drawForest(data.forest, forest);
   drawAll();
   addCopyButtons();
-  followLinks(store);
+  handleLinks(store);
   preparePrint(drawAll);
-  show(readHash(location.hash).anchor);
+  scrollToAnchor(readHash(location.hash).anchor);
 }
 
 start();

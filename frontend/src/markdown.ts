@@ -31,9 +31,9 @@ async function copy(text: string): Promise<boolean> {
     area.value = text;
     document.body.append(area);
     area.select();
-    const done = document.execCommand("copy");
+    const hasCopied = document.execCommand("copy");
     area.remove();
-    return done;
+    return hasCopied;
   }
 }
 

@@ -1,11 +1,11 @@
 // Custom drawing for uPlot: bands, runs, the rail, limits and the line of equality.
 import type uPlot from "uplot";
 import type { PagePanel, PageRun, PageSeries } from "./data";
-import { colourOf, lookOf, markerPath, seriesColour } from "./look";
-import { railOf, type Range } from "./scales";
+import { railCentre, type Range } from "./scales";
+import { colourOf, markerPath, seriesColour, styleOf } from "./style";
 
 /** Opacity of a series: reduced if another server is highlighted. */
-export function strength(server: number, highlighted: number | null): number {
+export function seriesOpacity(server: number, highlighted: number | null): number {
   return highlighted === null || highlighted === server ? 1 : 0.14;
 }
 
@@ -17,17 +17,17 @@ export interface Scene {
   highlighted: number | null;
 }
 
-const x = (scene: Scene, place: number): number =>
-  scene.plot.valToPos(scene.panel.x[place] ?? 0, "x", true);
+const x = (scene: Scene, index: number): number =>
+  scene.plot.valToPos(scene.panel.x[index] ?? 0, "x", true);
 const y = (scene: Scene, value: number): number => scene.plot.valToPos(value, "y", true);
 const pixels = (css: number): number => css * (window.devicePixelRatio || 1);
 
 /** Clips the drawing to the plot area plus a margin, and restores the canvas state. */
-function clipped(scene: Scene, room: number, draw: (canvas: CanvasRenderingContext2D) => void): void {
+function drawClipped(scene: Scene, margin: number, draw: (canvas: CanvasRenderingContext2D) => void): void {
   const { ctx, bbox } = scene.plot;
   ctx.save();
   ctx.beginPath();
-  ctx.rect(bbox.left - room, bbox.top - room, bbox.width + 2 * room, bbox.height + 2 * room);
+  ctx.rect(bbox.left - margin, bbox.top - margin, bbox.width + 2 * margin, bbox.height + 2 * margin);
   ctx.clip();
   draw(ctx);
   ctx.restore();
@@ -35,7 +35,7 @@ function clipped(scene: Scene, room: number, draw: (canvas: CanvasRenderingConte
 
 /** Draws everything behind the lines. */
 export function drawBehind(scene: Scene): void {
-  clipped(scene, 0, (canvas) => {
+  drawClipped(scene, 0, (canvas) => {
     drawRail(canvas, scene);
     for (const series of scene.shown) drawBand(canvas, scene, series);
     for (const line of scene.panel.lines) drawLimit(canvas, scene, line.value, line.label);
@@ -45,12 +45,12 @@ export function drawBehind(scene: Scene): void {
 
 /** Draws everything in front of the lines. */
 export function drawFront(scene: Scene): void {
-  clipped(scene, pixels(6), (canvas) => {
+  drawClipped(scene, pixels(6), (canvas) => {
     for (const series of scene.shown) {
-      canvas.globalAlpha = strength(series.server, scene.highlighted);
+      canvas.globalAlpha = seriesOpacity(series.server, scene.highlighted);
       for (const run of series.runs) drawRun(canvas, scene, series.server, run);
     }
-    drawEndless(canvas, scene);
+    drawInfiniteRuns(canvas, scene);
   });
 }
 
@@ -60,7 +60,7 @@ function drawRail(canvas: CanvasRenderingContext2D, scene: Scene): void {
   const { bbox } = scene.plot;
   canvas.fillStyle = colourOf("chart-rail");
   canvas.fillRect(bbox.left, bbox.top, bbox.width, y(scene, high) - bbox.top);
-  label(canvas, "infinite, failed", bbox.left + pixels(6), y(scene, railOf(scene.range)) + pixels(4));
+  label(canvas, "infinite, failed", bbox.left + pixels(6), y(scene, railCentre(scene.range)) + pixels(4));
 }
 
 function label(canvas: CanvasRenderingContext2D, text: string, left: number, base: number): void {
@@ -71,16 +71,16 @@ function label(canvas: CanvasRenderingContext2D, text: string, left: number, bas
 }
 
 function drawBand(canvas: CanvasRenderingContext2D, scene: Scene, series: PageSeries): void {
-  const known = series.bands.flatMap((band, place) => (band ? [{ place, band }] : []));
+  const known = series.bands.flatMap((band, index) => (band ? [{ index, band }] : []));
   if (!known.length) return;
   // With many series, overlapping bands would become opaque.
   const share = Math.min(1, 6 / scene.shown.length);
-  canvas.globalAlpha = 0.13 * share * strength(series.server, scene.highlighted);
+  canvas.globalAlpha = 0.13 * share * seriesOpacity(series.server, scene.highlighted);
   canvas.fillStyle = seriesColour(series.server);
   canvas.beginPath();
-  for (const { place, band } of known) canvas.lineTo(x(scene, place), y(scene, band[1]));
-  for (const { place, band } of [...known].reverse()) {
-    canvas.lineTo(x(scene, place), y(scene, band[0]));
+  for (const { index, band } of known) canvas.lineTo(x(scene, index), y(scene, band[1]));
+  for (const { index, band } of [...known].reverse()) {
+    canvas.lineTo(x(scene, index), y(scene, band[0]));
   }
   canvas.fill();
   canvas.globalAlpha = 1;
@@ -98,16 +98,16 @@ function dashedLine(canvas: CanvasRenderingContext2D, points: readonly [number, 
 
 function drawLimit(canvas: CanvasRenderingContext2D, scene: Scene, value: number, name: string): void {
   const { left, width } = scene.plot.bbox;
-  const height = y(scene, value);
-  dashedLine(canvas, [[left, height], [left + width, height]]);
-  label(canvas, name, left + pixels(6), height - pixels(4));
+  const top = y(scene, value);
+  dashedLine(canvas, [[left, top], [left + width, top]]);
+  label(canvas, name, left + pixels(6), top - pixels(4));
 }
 
 function drawEquality(canvas: CanvasRenderingContext2D, scene: Scene): void {
   const { plot } = scene;
   const { min = 0, max = 1 } = plot.scales.x ?? {};
   // The line is curved if only one axis is logarithmic, so draw it in small steps.
-  const steps = Array.from({ length: 41 }, (_, place) => (min ?? 0) + ((max ?? 1) - (min ?? 0)) * (place / 40));
+  const steps = Array.from({ length: 41 }, (_, index) => (min ?? 0) + ((max ?? 1) - (min ?? 0)) * (index / 40));
   const points = steps.map((value): [number, number] => [plot.valToPos(value, "x", true), y(scene, value)]);
   dashedLine(canvas, points);
   const last = scene.panel.x[scene.panel.x.length - 1] ?? 0;
@@ -125,7 +125,7 @@ function marker(
   at: readonly [number, number],
   isHollow: boolean,
 ): void {
-  const outline = new Path2D(markerPath(lookOf(server).marker, at[0], at[1], pixels(4)));
+  const outline = new Path2D(markerPath(styleOf(server).marker, at[0], at[1], pixels(4)));
   canvas.lineWidth = pixels(1.6);
   canvas.strokeStyle = canvas.fillStyle = seriesColour(server);
   if (isHollow) canvas.fillStyle = colourOf("page");
@@ -158,21 +158,21 @@ function whisker(
 }
 
 /** Draws runs without a finite value side by side on the rail; whiskers show lower bounds. */
-function drawEndless(canvas: CanvasRenderingContext2D, scene: Scene): void {
+function drawInfiniteRuns(canvas: CanvasRenderingContext2D, scene: Scene): void {
   const isRepeated = scene.shown.some((series) => series.runs.some((run) => run.run > 1));
   const step = pixels(isRepeated ? 22 : 14);
-  for (const [place] of scene.panel.x.entries()) {
-    const groups = scene.shown.flatMap((series) => endlessAt(series, place));
+  for (const [index] of scene.panel.x.entries()) {
+    const groups = scene.shown.flatMap((series) => infiniteRunsAt(series, index));
     if (!groups.length) continue;
-    const first = firstOnRail(scene, x(scene, place), groups.length * step);
-    groups.forEach((group, index) => drawGroup(canvas, scene, group, first + index * step));
+    const first = firstOnRail(scene, x(scene, index), groups.length * step);
+    groups.forEach((group, slot) => drawGroup(canvas, scene, group, first + slot * step));
   }
 }
 
 /** Position of the first of several markers, centred on their load but inside the plot area. */
 function firstOnRail(scene: Scene, middle: number, width: number): number {
-  const { left, width: room } = scene.plot.bbox;
-  const first = Math.min(middle - width / 2, left + room - width);
+  const { left, width: available } = scene.plot.bbox;
+  const first = Math.min(middle - width / 2, left + available - width);
   return Math.max(left, first) + pixels(7);
 }
 
@@ -182,12 +182,12 @@ interface Group {
   runs: PageRun[];
 }
 
-function endlessAt(series: PageSeries, place: number): Group[] {
+function infiniteRunsAt(series: PageSeries, index: number): Group[] {
   const groups: Group[] = [];
   for (const run of series.runs) {
-    if (!run.is_endless || run.x !== place) continue;
+    if (!run.is_endless || run.x !== index) continue;
     const status = run.status === "warn" ? "valid" : run.status;
-    const group = groups.find((one) => one.status === status);
+    const group = groups.find((candidate) => candidate.status === status);
     if (group) group.runs.push(run);
     else groups.push({ server: series.server, status, runs: [run] });
   }
@@ -195,8 +195,8 @@ function endlessAt(series: PageSeries, place: number): Group[] {
 }
 
 function drawGroup(canvas: CanvasRenderingContext2D, scene: Scene, group: Group, left: number): void {
-  const rail = y(scene, railOf(scene.range));
-  canvas.globalAlpha = strength(group.server, scene.highlighted);
+  const rail = y(scene, railCentre(scene.range));
+  canvas.globalAlpha = seriesOpacity(group.server, scene.highlighted);
   const lows = group.runs.flatMap((run) => (run.low === null ? [] : [run.low]));
   if (lows.length) {
     canvas.setLineDash([pixels(1.5), pixels(3)]);

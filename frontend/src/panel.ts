@@ -2,10 +2,10 @@
 import uPlot from "uplot";
 import type { PagePanel, PageRun, PageSeries, Unit } from "./data";
 import { format, formatTick, MISSING } from "./format";
-import { colourOf, lookOf, seriesColour } from "./look";
-import { drawBehind, drawFront, strength, type Scene } from "./marks";
+import { drawBehind, drawFront, seriesOpacity, type Scene } from "./marks";
 import { linearTicks, logTicks, rangeOf, type Range } from "./scales";
 import type { Store } from "./state";
+import { colourOf, seriesColour, styleOf } from "./style";
 import { Tooltip, type Row } from "./tooltip";
 
 export interface Plot {
@@ -63,7 +63,7 @@ export class PanelPlot implements Plot {
     const data = [[...panel.x], ...this.shown.map((series) => [...series.medians])];
     this.plot = new uPlot(this.options(size), data as uPlot.AlignedData, target);
     this.tooltip = new Tooltip(this.plot.over);
-    this.makeReachable(target, label);
+    this.addKeyboardControl(target, label);
   }
 
   resize(width: number): void {
@@ -71,12 +71,12 @@ export class PanelPlot implements Plot {
   }
 
   dim(): void {
-    this.dimLines(this.plot);
+    this.setOpacities(this.plot);
     this.plot.redraw(false);
   }
 
   resetZoom(): void {
-    const [first, last] = this.ends();
+    const [first, last] = this.xExtent();
     this.plot.setScale("x", { min: first, max: last });
   }
 
@@ -84,7 +84,7 @@ export class PanelPlot implements Plot {
     this.plot.destroy();
   }
 
-  private ends(): [number, number] {
+  private xExtent(): [number, number] {
     return [this.panel.x[0] ?? 0, this.panel.x[this.panel.x.length - 1] ?? 1];
   }
 
@@ -106,7 +106,7 @@ export class PanelPlot implements Plot {
       hooks: {
         drawAxes: [() => drawBehind(this.scene())],
         draw: [() => drawFront(this.scene())],
-        setSeries: [(plot, place) => this.point(plot, place)],
+        setSeries: [(plot, index) => this.highlightNearest(plot, index)],
         setCursor: [() => this.showTooltip()],
       },
     };
@@ -116,9 +116,9 @@ export class PanelPlot implements Plot {
     return {
       stroke: () => seriesColour(series.server),
       width: 1.8,
-      dash: [...lookOf(series.server).dash],
-      alpha: strength(series.server, this.store.highlighted),
-      points: { show: this.panel.series.every((one) => one.runs.length === 0) },
+      dash: [...styleOf(series.server).dash],
+      alpha: seriesOpacity(series.server, this.store.highlighted),
+      points: { show: this.panel.series.every(({ runs }) => runs.length === 0) },
       spanGaps: false,
     };
   }
@@ -129,7 +129,7 @@ export class PanelPlot implements Plot {
       time: false,
       distr: isLog ? 3 : 1,
       range: (_plot, min, max) => {
-        const [first, last] = this.ends();
+        const [first, last] = this.xExtent();
         if (min > first || max < last) return [min, max];
         if (isLog) return [first / 1.2, last * 1.2];
         const margin = 0.08 * (last - first) || 0.5 * first || 1;
@@ -155,12 +155,12 @@ export class PanelPlot implements Plot {
       label: this.panel.x_title,
       size: 30,
       splits: (plot) => {
-        let free = -Infinity;
-        return x.filter((value, place) => {
+        let nextFree = -Infinity;
+        return x.filter((value, index) => {
           const left = plot.valToPos(value, "x");
-          const half = 4 + 3.6 * (names[place]?.length ?? 0);
-          if (left - half < free) return false;
-          free = left + half;
+          const half = 4 + 3.6 * (names[index]?.length ?? 0);
+          if (left - half < nextFree) return false;
+          nextFree = left + half;
           return true;
         });
       },
@@ -173,46 +173,46 @@ export class PanelPlot implements Plot {
     return { plot, panel, range, shown, highlighted: this.store.highlighted };
   }
 
-  private dimLines(plot: uPlot): void {
-    this.shown.forEach((series, place) => {
-      const line = plot.series[place + 1];
-      if (line) line.alpha = strength(series.server, this.store.highlighted);
+  private setOpacities(plot: uPlot): void {
+    this.shown.forEach((series, index) => {
+      const line = plot.series[index + 1];
+      if (line) line.alpha = seriesOpacity(series.server, this.store.highlighted);
     });
   }
 
   /** Highlights the series next to the pointer in all charts. */
-  private point(plot: uPlot, place: number | null): void {
-    const server = place === null ? null : (this.shown[place - 1]?.server ?? null);
-    if (plot.over.matches(":hover")) this.store.point(server);
+  private highlightNearest(plot: uPlot, index: number | null): void {
+    const server = index === null ? null : (this.shown[index - 1]?.server ?? null);
+    if (plot.over.matches(":hover")) this.store.hover(server);
     // uPlot resets the opacity of all series before it calls this hook.
-    this.dimLines(plot);
+    this.setOpacities(plot);
   }
 
   private showTooltip(): void {
     // uPlot moves the cursor once in its constructor, before the tooltip exists.
     if (!this.tooltip) return;
     const { idx, left = -1, top = -1 } = this.plot.cursor;
-    const isHere = this.plot.over.matches(":hover, :focus");
-    if (!isHere || idx === null || idx === undefined || left < 0) return this.tooltip.hide();
+    const isActive = this.plot.over.matches(":hover, :focus");
+    if (!isActive || idx === null || idx === undefined || left < 0) return this.tooltip.hide();
     const isRepeated = this.shown.some((series) => series.runs.some((run) => run.run > 1));
-    const what = `${this.panel.title}${isRepeated ? ", median over runs" : ""}`;
-    const title = `${this.panel.x_labels[idx] ?? ""} · ${what}`;
+    const figure = `${this.panel.title}${isRepeated ? ", median over runs" : ""}`;
+    const title = `${this.panel.x_labels[idx] ?? ""} · ${figure}`;
     this.tooltip.show(title, this.rowsAt(idx), this.plot.valToPos(this.panel.x[idx] ?? 0, "x"), top);
   }
 
-  private rowsAt(place: number): Row[] {
-    const rows = this.shown.map((series) => ({ series, value: series.medians[place] ?? null }));
-    rows.sort((one, other) => (one.value ?? Infinity) - (other.value ?? Infinity));
+  private rowsAt(index: number): Row[] {
+    const rows = this.shown.map((series) => ({ series, value: series.medians[index] ?? null }));
+    rows.sort((a, b) => (a.value ?? Infinity) - (b.value ?? Infinity));
     return rows.map(({ series, value }) => ({
       server: series.server,
       name: this.store.servers[series.server] ?? "",
-      value: valueText(value, series.runs.filter((run) => run.x === place), this.panel.unit),
-      isMarked: series.server === this.store.highlighted,
+      value: valueText(value, series.runs.filter((run) => run.x === index), this.panel.unit),
+      isHighlighted: series.server === this.store.highlighted,
     }));
   }
 
   /** Makes the plot focusable; the arrow keys move the cursor. */
-  private makeReachable(target: HTMLElement, label: string): void {
+  private addKeyboardControl(target: HTMLElement, label: string): void {
     const { over } = this.plot;
     target.setAttribute("role", "group");
     target.setAttribute("aria-label", label);
@@ -229,7 +229,7 @@ export class PanelPlot implements Plot {
       this.plot.setCursor({ left, top: over.clientHeight / 2 });
     });
     over.addEventListener("blur", () => this.tooltip?.hide());
-    over.addEventListener("mouseleave", () => this.store.point(null));
+    over.addEventListener("mouseleave", () => this.store.hover(null));
   }
 }
 

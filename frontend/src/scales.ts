@@ -2,7 +2,7 @@
 import type { PagePanel, PageSeries } from "./data";
 
 const RAIL_SHARE = 0.1;
-const ROOM = 1.12;
+const PADDING = 1.12;
 
 export interface Range {
   low: number;
@@ -13,10 +13,10 @@ export interface Range {
 }
 
 function* valuesOf(series: PageSeries, isInside: (x: number) => boolean): Generator<number> {
-  for (const [place, median] of series.medians.entries()) {
-    if (!isInside(place)) continue;
+  for (const [index, median] of series.medians.entries()) {
+    if (!isInside(index)) continue;
     if (median !== null) yield median;
-    const band = series.bands[place];
+    const band = series.bands[index];
     if (band) yield* band;
   }
   for (const run of series.runs) {
@@ -31,19 +31,19 @@ export function rangeOf(
   panel: PagePanel,
   shown: readonly PageSeries[],
   isLog: boolean,
-  between: readonly [number, number],
+  viewport: readonly [number, number],
 ): Range {
-  const isInside = (place: number): boolean => {
-    const x = panel.x[place] ?? 0;
-    return x >= between[0] && x <= between[1];
+  const isInside = (index: number): boolean => {
+    const x = panel.x[index] ?? 0;
+    return x >= viewport[0] && x <= viewport[1];
   };
   const values = shown.flatMap((series) => [...valuesOf(series, isInside)]);
   const hasRail = shown.some((series) => series.runs.some((run) => run.is_endless));
   if (isLog) return logRange(values, hasRail);
 
   const limits = panel.lines.map((line) => line.value);
-  const least = panel.unit === "ratio" ? 0.01 : panel.unit === "count" ? 1 : 0;
-  const high = Math.max(...values, ...limits, least, 0) * ROOM || 1;
+  const minHigh = panel.unit === "ratio" ? 0.01 : panel.unit === "count" ? 1 : 0;
+  const high = Math.max(...values, ...limits, minHigh, 0) * PADDING || 1;
   return { low: 0, high, top: hasRail ? high / (1 - RAIL_SHARE) : high, isLog };
 }
 
@@ -58,7 +58,7 @@ function logRange(values: readonly number[], hasRail: boolean): Range {
 }
 
 /** Vertical centre of the rail, as a value of the axis. */
-export function railOf(range: Range): number {
+export function railCentre(range: Range): number {
   return range.isLog ? Math.sqrt(range.high * range.top) : (range.high + range.top) / 2;
 }
 
@@ -80,10 +80,10 @@ export function logTicks(low: number, high: number): number[] {
 
 /** About `count` round ticks of a linear axis from 0; with `isBinary`, steps are powers of two. */
 export function linearTicks(high: number, count: number, isBinary: boolean): number[] {
-  const rough = high / Math.max(1, count);
+  const rawStep = high / Math.max(1, count);
   const base = isBinary ? 2 : 10;
-  const power = base ** Math.floor(Math.log(rough) / Math.log(base));
+  const power = base ** Math.floor(Math.log(rawStep) / Math.log(base));
   const steps = isBinary ? [1, 2] : [1, 2, 2.5, 5, 10];
-  const step = power * (steps.find((one) => one * power >= rough) ?? base);
-  return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, place) => place * step);
+  const step = power * (steps.find((candidate) => candidate * power >= rawStep) ?? base);
+  return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, index) => index * step);
 }

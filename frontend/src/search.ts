@@ -3,22 +3,22 @@
 import uPlot from "uplot";
 import type { PageObjective, PageSearch, PageTrial, Unit } from "./data";
 import { formatRate, formatTick, threeDigits } from "./format";
-import { colourOf, markerPath, type Marker, type Role } from "./look";
 import { axis, FONT, verticalAxis, type Plot } from "./panel";
 import { logTicks } from "./scales";
+import { colourOf, markerPath, type Marker, type Role } from "./style";
 import { Tooltip, type Row } from "./tooltip";
 
 type Outcome = PageTrial["outcome"];
 type Canvas = CanvasRenderingContext2D;
-type Ends = readonly [number, number];
+type Interval = readonly [number, number];
 
-const LOOKS: Record<Outcome, { marker: Marker; role: Role; isHollow: boolean }> = {
+const OUTCOME_STYLES: Record<Outcome, { marker: Marker; role: Role; isHollow: boolean }> = {
   met: { marker: "circle", role: "good", isHollow: false },
   missed: { marker: "cross", role: "bad", isHollow: false },
   inconclusive: { marker: "square", role: "chart-muted", isHollow: true },
 };
-const FAINT = 0.35;
-const NEAR = 28;
+const REPEATED_OPACITY = 0.35;
+const MAX_DISTANCE = 28;
 const pixels = (css: number): number => css * (window.devicePixelRatio || 1);
 
 /** One panel of a capacity search. */
@@ -37,7 +37,7 @@ export interface View {
 
 /** One view of the trials in order, then one view per condition of the objective. */
 export function viewsOf(search: PageSearch): View[] {
-  const order: View = {
+  const byNumber: View = {
     title: "rate of each trial",
     xTitle: "trial",
     isOverRate: false,
@@ -47,8 +47,8 @@ export function viewsOf(search: PageSearch): View[] {
     x: (trial) => trial.number,
     y: (trial) => trial.rate_per_s,
   };
-  const figures = search.conditions.map(
-    (limit, place): View => ({
+  const byRate = search.conditions.map(
+    (limit, index): View => ({
       title: limit.unit === "ns" ? `${limit.title} of each trial` : "share of requests that failed",
       xTitle: "offered rate, requests per second",
       isOverRate: true,
@@ -56,28 +56,28 @@ export function viewsOf(search: PageSearch): View[] {
       isLog: limit.unit === "ns",
       limit,
       x: (trial) => trial.rate_per_s,
-      y: (trial) => trial.values[place] ?? null,
+      y: (trial) => trial.values[index] ?? null,
     }),
   );
-  return [order, ...figures];
+  return [byNumber, ...byRate];
 }
 
 /** Ticks of a logarithmic rate axis; if fewer than two would be round, they are evenly spaced. */
 export function rateTicks(low: number, high: number): number[] {
-  const round = logTicks(low, high);
-  if (round.length > 1) return round;
+  const roundTicks = logTicks(low, high);
+  if (roundTicks.length > 1) return roundTicks;
   const step = (high / low) ** (1 / 4);
-  const ticks = Array.from({ length: 5 }, (_, place) => Number((low * step ** place).toPrecision(3)));
+  const ticks = Array.from({ length: 5 }, (_, index) => Number((low * step ** index).toPrecision(3)));
   return [...new Set(ticks)].filter((tick) => tick >= low && tick <= high);
 }
 
 /** The range of the vertical axis: all values and all reference lines. */
-export function spanOf(view: View, search: PageSearch): [number, number] {
+export function verticalRange(view: View, search: PageSearch): [number, number] {
   const values = search.trials.map(view.y).filter((value) => value !== null);
-  const beside = view.isOverRate
+  const references = view.isOverRate
     ? [view.limit?.limit ?? 0]
-    : [...search.bracket, ...(search.interval_95 ?? []), search.rate_per_s].filter((one) => one !== null);
-  const all = [...values, ...beside];
+    : [...search.bracket, ...(search.interval_95 ?? []), search.rate_per_s].filter((value) => value !== null);
+  const all = [...values, ...references];
   if (!view.isLog) return [0, Math.max(...all, 0) * 1.2 || 1];
   const positive = all.filter((value) => value > 0);
   return positive.length ? [Math.min(...positive) / 1.25, Math.max(...positive) * 1.35] : [1, 10];
@@ -85,9 +85,9 @@ export function spanOf(view: View, search: PageSearch): [number, number] {
 
 /** Index of the nearest point, or null if none is close enough. */
 export function nearest(points: readonly { left: number; top: number }[], left: number, top: number): number | null {
-  const far = points.map((point) => Math.hypot(point.left - left, point.top - top));
-  const least = Math.min(...far);
-  return least <= NEAR ? far.indexOf(least) : null;
+  const distances = points.map((point) => Math.hypot(point.left - left, point.top - top));
+  const shortest = Math.min(...distances);
+  return shortest <= MAX_DISTANCE ? distances.indexOf(shortest) : null;
 }
 
 /** The legend of the outcomes. */
@@ -95,7 +95,7 @@ export function makeLegend(): HTMLElement {
   const legend = document.createElement("div");
   legend.className = "outcomes";
   for (const outcome of ["met", "missed", "inconclusive"] as const) {
-    const { marker, role, isHollow } = LOOKS[outcome];
+    const { marker, role, isHollow } = OUTCOME_STYLES[outcome];
     const entry = document.createElement("span");
     const fill = isHollow ? "none" : "currentColor";
     // Safe markup: it contains only text from this module.
@@ -112,7 +112,7 @@ export class SearchPlot implements Plot {
   private readonly plot: uPlot;
   private readonly tooltip: Tooltip;
   private readonly trials: readonly PageTrial[];
-  private marked: number | null = null;
+  private selected: number | null = null;
 
   constructor(
     private readonly search: PageSearch,
@@ -120,11 +120,11 @@ export class SearchPlot implements Plot {
     target: HTMLElement,
     size: { width: number; height: number },
   ) {
-    this.trials = [...search.trials].sort((one, other) => view.x(one) - view.x(other));
+    this.trials = [...search.trials].sort((a, b) => view.x(a) - view.x(b));
     const data = [this.trials.map(view.x), this.trials.map(view.y)];
     this.plot = new uPlot(this.options(size), data as uPlot.AlignedData, target);
     this.tooltip = new Tooltip(this.plot.over);
-    this.makeReachable();
+    this.addKeyboardControl();
   }
 
   resize(width: number): void {
@@ -136,7 +136,7 @@ export class SearchPlot implements Plot {
   }
 
   resetZoom(): void {
-    const [min, max] = this.ends();
+    const [min, max] = this.xExtent();
     this.plot.setScale("x", { min, max });
   }
 
@@ -144,7 +144,7 @@ export class SearchPlot implements Plot {
     this.plot.destroy();
   }
 
-  private ends(): [number, number] {
+  private xExtent(): [number, number] {
     const { view, trials } = this;
     const all = trials.map(view.x);
     return [all[0] ?? 1, all[all.length - 1] ?? 2];
@@ -158,21 +158,21 @@ export class SearchPlot implements Plot {
       legend: { show: false },
       cursor: { points: { show: false }, drag: { x: true, y: false, dist: 8 } },
       scales: {
-        x: { time: false, distr: view.isOverRate ? 3 : 1, range: (_plot, min, max) => this.window(min, max) },
-        y: { distr: view.isLog ? 3 : 1, range: () => spanOf(view, this.search) },
+        x: { time: false, distr: view.isOverRate ? 3 : 1, range: (_plot, min, max) => this.xRange(min, max) },
+        y: { distr: view.isLog ? 3 : 1, range: () => verticalRange(view, this.search) },
       },
       axes: [this.horizontalAxis(), this.verticalAxis(size.height)],
       series: [{}, { paths: () => null, points: { show: false } }],
       hooks: {
-        drawAxes: [() => this.within(0, (canvas) => this.drawBehind(canvas))],
-        draw: [() => this.within(pixels(6), (canvas) => this.trials.forEach((trial) => this.drawTrial(canvas, trial)))],
-        setCursor: [() => this.follow()],
+        drawAxes: [() => this.drawClipped(0, (canvas) => this.drawBehind(canvas))],
+        draw: [() => this.drawClipped(pixels(6), (canvas) => this.trials.forEach((trial) => this.drawTrial(canvas, trial)))],
+        setCursor: [() => this.onCursorMove()],
       },
     };
   }
 
-  private window(min: number, max: number): [number, number] {
-    const [first, last] = this.ends();
+  private xRange(min: number, max: number): [number, number] {
+    const [first, last] = this.xExtent();
     if (min > first || max < last) return [min, max];
     if (this.view.isOverRate) return [first / 1.1, last * 1.1];
     return [first - 1, last + 1];
@@ -181,7 +181,7 @@ export class SearchPlot implements Plot {
   private horizontalAxis(): uPlot.Axis {
     const { isOverRate, xTitle } = this.view;
     const splits = (plot: uPlot, low: number, high: number): number[] =>
-      isOverRate ? spread(plot, rateTicks(low, high)) : whole(low, high, plot.width / 60);
+      isOverRate ? withoutOverlaps(plot, rateTicks(low, high)) : integerTicks(low, high, plot.width / 60);
     return axis({
       label: xTitle,
       size: 30,
@@ -191,17 +191,17 @@ export class SearchPlot implements Plot {
   }
 
   private verticalAxis(height: number): uPlot.Axis {
-    const ready = verticalAxis(this.view.unit, height);
-    if (this.view.isOverRate) return ready;
-    return { ...ready, splits: (_plot, _axis, low, high) => rateTicks(low, high) };
+    const defaults = verticalAxis(this.view.unit, height);
+    if (this.view.isOverRate) return defaults;
+    return { ...defaults, splits: (_plot, _axis, low, high) => rateTicks(low, high) };
   }
 
   /** Clips the drawing to the plot area plus a margin, and restores the canvas state. */
-  private within(room: number, draw: (canvas: Canvas) => void): void {
+  private drawClipped(margin: number, draw: (canvas: Canvas) => void): void {
     const { ctx, bbox } = this.plot;
     ctx.save();
     ctx.beginPath();
-    ctx.rect(bbox.left - room, bbox.top - room, bbox.width + 2 * room, bbox.height + 2 * room);
+    ctx.rect(bbox.left - margin, bbox.top - margin, bbox.width + 2 * margin, bbox.height + 2 * margin);
     ctx.clip();
     ctx.font = FONT.replace("11px", `${pixels(11)}px`);
     draw(ctx);
@@ -211,17 +211,17 @@ export class SearchPlot implements Plot {
   private drawBehind(canvas: Canvas): void {
     const { bracket, interval_95: interval, rate_per_s: rate } = this.search;
     this.drawBand(canvas, bracket);
-    if (rate !== null) this.drawLine(canvas, this.across(rate), `${threeDigits(rate)}/s`, []);
+    if (rate !== null) this.drawLine(canvas, this.rateLine(rate), `${threeDigits(rate)}/s`, []);
     if (interval) this.drawInterval(canvas, interval);
     if (this.view.limit) {
-      const height = this.plot.valToPos(this.view.limit.limit, "y", true);
+      const top = this.plot.valToPos(this.view.limit.limit, "y", true);
       const { left, width } = this.plot.bbox;
-      this.drawLine(canvas, [left, height, left + width, height], this.view.limit.label, [pixels(5), pixels(4)]);
+      this.drawLine(canvas, [left, top, left + width, top], this.view.limit.label, [pixels(5), pixels(4)]);
     }
   }
 
   /** End points (x, y, x, y) of the line at a rate, across the whole plot area. */
-  private across(rate: number): [number, number, number, number] {
+  private rateLine(rate: number): [number, number, number, number] {
     const { left, top, width, height } = this.plot.bbox;
     const at = this.plot.valToPos(rate, this.view.isOverRate ? "x" : "y", true);
     return this.view.isOverRate ? [at, top, at, top + height] : [left, at, left + width, at];
@@ -230,10 +230,11 @@ export class SearchPlot implements Plot {
   private drawBand(canvas: Canvas, bracket: PageSearch["bracket"]): void {
     const [low, high] = bracket;
     if (low === null || high === null) return;
-    const [one, other] = [this.across(low), this.across(high)];
-    const left = Math.min(one[0], other[0]);
-    const top = Math.min(one[1], other[1]);
-    const [width, height] = [Math.max(one[2], other[2]) - left, Math.max(one[3], other[3]) - top];
+    const [lowLine, highLine] = [this.rateLine(low), this.rateLine(high)];
+    const left = Math.min(lowLine[0], highLine[0]);
+    const top = Math.min(lowLine[1], highLine[1]);
+    const width = Math.max(lowLine[2], highLine[2]) - left;
+    const height = Math.max(lowLine[3], highLine[3]) - top;
     canvas.fillStyle = colourOf("series-0");
     canvas.globalAlpha = 0.2;
     canvas.fillRect(left, top, Math.max(width, pixels(2)), Math.max(height, pixels(2)));
@@ -256,7 +257,7 @@ export class SearchPlot implements Plot {
   }
 
   /** Draws an interval with end caps, near the right or the lower edge of the plot area. */
-  private drawInterval(canvas: Canvas, interval: Ends): void {
+  private drawInterval(canvas: Canvas, interval: Interval): void {
     const { left, top, width, height } = this.plot.bbox;
     const scale = this.view.isOverRate ? "x" : "y";
     const [low, high] = interval.map((rate) => this.plot.valToPos(rate, scale, true)) as [number, number];
@@ -265,13 +266,13 @@ export class SearchPlot implements Plot {
     canvas.strokeStyle = colourOf("series-0");
     canvas.lineWidth = pixels(2);
     canvas.beginPath();
-    const line = (one: number, aside: number, other: number, otherAside: number): void => {
+    const line = (from: number, fromSide: number, to: number, toSide: number): void => {
       if (this.view.isOverRate) {
-        canvas.moveTo(one, aside);
-        canvas.lineTo(other, otherAside);
+        canvas.moveTo(from, fromSide);
+        canvas.lineTo(to, toSide);
       } else {
-        canvas.moveTo(aside, one);
-        canvas.lineTo(otherAside, other);
+        canvas.moveTo(fromSide, from);
+        canvas.lineTo(toSide, to);
       }
     };
     line(low, at, high, at);
@@ -280,11 +281,11 @@ export class SearchPlot implements Plot {
   }
 
   private drawTrial(canvas: Canvas, trial: PageTrial): void {
-    const { marker, role, isHollow } = LOOKS[trial.outcome];
-    const { left, top } = this.placeOf(trial, true);
-    const isMarked = this.marked !== null && this.trials[this.marked] === trial;
-    const outline = new Path2D(markerPath(marker, left, top, pixels(isMarked ? 6 : 4)));
-    canvas.globalAlpha = trial.is_repeated ? FAINT : 1;
+    const { marker, role, isHollow } = OUTCOME_STYLES[trial.outcome];
+    const { left, top } = this.positionOf(trial, true);
+    const isSelected = this.selected !== null && this.trials[this.selected] === trial;
+    const outline = new Path2D(markerPath(marker, left, top, pixels(isSelected ? 6 : 4)));
+    canvas.globalAlpha = trial.is_repeated ? REPEATED_OPACITY : 1;
     canvas.lineWidth = pixels(1.8);
     canvas.strokeStyle = colourOf(role);
     canvas.fillStyle = isHollow ? colourOf("page") : colourOf(role);
@@ -294,7 +295,7 @@ export class SearchPlot implements Plot {
   }
 
   /** Position of a trial; without a finite value, at the upper edge. */
-  private placeOf(trial: PageTrial, isCanvas: boolean): { left: number; top: number } {
+  private positionOf(trial: PageTrial, isCanvas: boolean): { left: number; top: number } {
     const value = this.view.y(trial);
     const edge = isCanvas ? this.plot.bbox.top + pixels(6) : 6;
     return {
@@ -303,34 +304,34 @@ export class SearchPlot implements Plot {
     };
   }
 
-  private follow(): void {
+  private onCursorMove(): void {
     // uPlot moves the cursor once in its constructor, before the tooltip exists.
     if (!this.tooltip || !this.plot.over.matches(":hover")) return;
     const { left = -1, top = -1 } = this.plot.cursor;
-    const points = this.trials.map((trial) => this.placeOf(trial, false));
-    this.mark(left < 0 ? null : nearest(points, left, top));
+    const points = this.trials.map((trial) => this.positionOf(trial, false));
+    this.select(left < 0 ? null : nearest(points, left, top));
   }
 
-  private mark(place: number | null): void {
-    const trial = place === null ? undefined : this.trials[place];
-    if (place !== this.marked) {
-      this.marked = place;
+  private select(index: number | null): void {
+    const trial = index === null ? undefined : this.trials[index];
+    if (index !== this.selected) {
+      this.selected = index;
       this.plot.redraw(false);
     }
     if (!trial) return this.tooltip.hide();
-    const { left, top } = this.placeOf(trial, false);
+    const { left, top } = this.positionOf(trial, false);
     this.tooltip.show(`trial ${trial.number} · ${trial.phase}`, this.rowsOf(trial), left, top);
   }
 
   private rowsOf(trial: PageTrial): Row[] {
-    const figures = this.search.conditions.map((one, place) => [one.title, trial.texts[place] ?? ""] as const);
+    const values = this.search.conditions.map((condition, index) => [condition.title, trial.texts[index] ?? ""] as const);
     const outcome = `${trial.outcome}${trial.is_repeated ? ", repeated" : ""}`;
-    const rows = [["rate", `${formatRate(trial.rate_per_s)}/s`], ...figures, ["outcome", outcome]] as const;
-    return rows.map(([name, value]) => ({ server: null, name, value, isMarked: false }));
+    const rows = [["rate", `${formatRate(trial.rate_per_s)}/s`], ...values, ["outcome", outcome]] as const;
+    return rows.map(([name, value]) => ({ server: null, name, value, isHighlighted: false }));
   }
 
   /** Makes the plot focusable; the arrow keys select the previous or next trial. */
-  private makeReachable(): void {
+  private addKeyboardControl(): void {
     const { over } = this.plot;
     over.tabIndex = 0;
     over.setAttribute("role", "img");
@@ -340,28 +341,28 @@ export class SearchPlot implements Plot {
       if (step === undefined) return;
       event.preventDefault();
       const last = this.trials.length - 1;
-      const from = this.marked ?? (step > 0 ? -1 : last + 1);
-      this.mark(Math.min(last, Math.max(0, from + step)));
+      const from = this.selected ?? (step > 0 ? -1 : last + 1);
+      this.select(Math.min(last, Math.max(0, from + step)));
     });
-    for (const event of ["blur", "mouseleave"]) over.addEventListener(event, () => this.mark(null));
+    for (const event of ["blur", "mouseleave"]) over.addEventListener(event, () => this.select(null));
   }
 }
 
 /** About `count` integer ticks. */
-function whole(low: number, high: number, count: number): number[] {
+function integerTicks(low: number, high: number, count: number): number[] {
   const step = Math.max(1, Math.ceil((high - low) / Math.max(1, count)));
   const first = Math.ceil(Math.max(1, low) / step) * step;
-  return Array.from({ length: Math.max(0, Math.floor((high - first) / step) + 1) }, (_, place) => first + place * step);
+  return Array.from({ length: Math.max(0, Math.floor((high - first) / step) + 1) }, (_, index) => first + index * step);
 }
 
 /** Leaves out ticks whose labels would overlap. */
-function spread(plot: uPlot, ticks: readonly number[]): number[] {
-  let free = -Infinity;
+function withoutOverlaps(plot: uPlot, ticks: readonly number[]): number[] {
+  let nextFree = -Infinity;
   return ticks.filter((tick) => {
     const left = plot.valToPos(tick, "x");
     const half = 4 + 3.6 * formatTick(tick, "per_s").length;
-    if (left - half < free) return false;
-    free = left + half;
+    if (left - half < nextFree) return false;
+    nextFree = left + half;
     return true;
   });
 }

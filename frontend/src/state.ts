@@ -8,42 +8,42 @@ export interface View {
   hidden: string[];
 }
 
-export interface Place {
+export interface Fragment {
   anchor: string;
   view: View;
 }
 
-export const START: View = { choices: {}, isLinear: false, highlight: null, hidden: [] };
-const OWN = new Set(["scale", "highlight", "hide"]);
+export const DEFAULT_VIEW: View = { choices: {}, isLinear: false, highlight: null, hidden: [] };
+const RESERVED_KEYS = new Set(["scale", "highlight", "hide"]);
 
 /** Parses "#response-time?quantile=p50&hide=waitress". The caller removes unknown names. */
-export function readHash(hash: string): Place {
+export function readHash(hash: string): Fragment {
   const text = hash.replace(/^#/, "");
-  const cut = text.indexOf("?");
-  const parameters = new URLSearchParams(cut < 0 ? "" : text.slice(cut + 1));
+  const queryStart = text.indexOf("?");
+  const parameters = new URLSearchParams(queryStart < 0 ? "" : text.slice(queryStart + 1));
   const choices: Record<string, string> = {};
-  for (const [key, value] of parameters) if (!OWN.has(key)) choices[key] = value;
+  for (const [key, value] of parameters) if (!RESERVED_KEYS.has(key)) choices[key] = value;
   const view = {
     choices,
     isLinear: parameters.get("scale") === "linear",
     highlight: parameters.get("highlight"),
     hidden: parameters.getAll("hide"),
   };
-  return { anchor: decodeURIComponent(cut < 0 ? text : text.slice(0, cut)), view };
+  return { anchor: decodeURIComponent(queryStart < 0 ? text : text.slice(0, queryStart)), view };
 }
 
-export function writeHash(place: Place): string {
-  const { choices, isLinear, highlight, hidden } = place.view;
+export function writeHash(fragment: Fragment): string {
+  const { choices, isLinear, highlight, hidden } = fragment.view;
   const parameters = new URLSearchParams(Object.entries(choices));
   if (isLinear) parameters.set("scale", "linear");
   if (highlight !== null) parameters.set("highlight", highlight);
   for (const server of hidden) parameters.append("hide", server);
   const query = parameters.toString();
-  return `#${encodeURIComponent(place.anchor)}${query ? `?${query}` : ""}`;
+  return `#${encodeURIComponent(fragment.anchor)}${query ? `?${query}` : ""}`;
 }
 
 /** The view without servers that are not on this page. */
-export function known(view: View, servers: readonly string[]): View {
+export function withKnownServers(view: View, servers: readonly string[]): View {
   const has = (server: string): boolean => servers.includes(server);
   return {
     ...view,
@@ -59,18 +59,18 @@ export class Store {
   private view: View;
   private anchor: string;
   /** The server under the pointer; its highlight overrides the selected one. */
-  private pointed: number | null = null;
-  private readonly drawers: Listener[] = [];
-  private readonly dimmers: Listener[] = [];
+  private hovered: number | null = null;
+  private readonly changeListeners: Listener[] = [];
+  private readonly highlightListeners: Listener[] = [];
 
   constructor(
     readonly servers: readonly string[],
     hash: string,
-    private readonly remember: (hash: string) => void,
+    private readonly saveHash: (hash: string) => void,
   ) {
-    const place = readHash(hash);
-    this.anchor = place.anchor;
-    this.view = known(place.view, servers);
+    const fragment = readHash(hash);
+    this.anchor = fragment.anchor;
+    this.view = withKnownServers(fragment.view, servers);
   }
 
   get current(): View {
@@ -79,7 +79,7 @@ export class Store {
 
   /** Index of the highlighted server, or null. */
   get highlighted(): number | null {
-    if (this.pointed !== null) return this.pointed;
+    if (this.hovered !== null) return this.hovered;
     const { highlight } = this.view;
     return highlight === null ? null : this.servers.indexOf(highlight);
   }
@@ -90,36 +90,36 @@ export class Store {
 
   change(changes: Partial<View>): void {
     this.view = { ...this.view, ...changes };
-    this.remember(writeHash({ anchor: this.anchor, view: this.view }));
-    for (const draw of this.drawers) draw();
+    this.saveHash(writeHash({ anchor: this.anchor, view: this.view }));
+    for (const draw of this.changeListeners) draw();
   }
 
   toggle(server: number): void {
     const name = this.servers[server] ?? "";
     const { hidden } = this.view;
     this.change({
-      hidden: hidden.includes(name) ? hidden.filter((one) => one !== name) : [...hidden, name],
+      hidden: hidden.includes(name) ? hidden.filter((other) => other !== name) : [...hidden, name],
     });
   }
 
-  point(server: number | null): void {
-    if (server === this.pointed) return;
-    this.pointed = server;
-    for (const dim of this.dimmers) dim();
+  hover(server: number | null): void {
+    if (server === this.hovered) return;
+    this.hovered = server;
+    for (const dim of this.highlightListeners) dim();
   }
 
   goTo(anchor: string): void {
     this.anchor = anchor;
-    this.remember(writeHash({ anchor, view: this.view }));
+    this.saveHash(writeHash({ anchor, view: this.view }));
   }
 
   /** Adds a listener for changes that need a redraw. */
   onChange(draw: Listener): void {
-    this.drawers.push(draw);
+    this.changeListeners.push(draw);
   }
 
   /** Adds a listener for changes of the hovered server only. */
   onHighlight(dim: Listener): void {
-    this.dimmers.push(dim);
+    this.highlightListeners.push(dim);
   }
 }

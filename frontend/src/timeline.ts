@@ -3,9 +3,9 @@
 import uPlot from "uplot";
 import type { PageHeat, PageService, PageTimeline, Unit } from "./data";
 import { format } from "./format";
-import { drawHeat, drawMarks, fieldAt, rowsAt } from "./heat";
-import { colourOf, type Role } from "./look";
+import { binAt, drawHeat, drawMarks, rowsAt } from "./heat";
 import { axis, verticalAxis, type Plot } from "./panel";
+import { colourOf, type Role } from "./style";
 import { Tooltip, type Row } from "./tooltip";
 
 type Values = (number | null)[];
@@ -33,7 +33,7 @@ interface Strip {
 }
 
 /** Repeats the first value, so that the stepped line starts at 0. */
-function stretched(values: readonly (number | null)[]): Values {
+function repeatFirst(values: readonly (number | null)[]): Values {
   return [...values.slice(0, 1), ...values];
 }
 
@@ -45,8 +45,8 @@ export function stripsOf(cell: PageTimeline): Strip[] {
   const stepped = (values: Values, name: string, colour: Colour): Line[] => [
     { name, values, colour, isStepped: true },
   ];
-  const used = (values: readonly (number | null)[], name: string, colour: Colour): Line[] =>
-    stepped(stretched(values), name, colour);
+  const stepsOf = (values: readonly (number | null)[], name: string, colour: Colour): Line[] =>
+    stepped(repeatFirst(values), name, colour);
   const strips: Strip[] = [
     {
       title: "response time",
@@ -77,7 +77,7 @@ export function stripsOf(cell: PageTimeline): Strip[] {
       height: 100,
       isLog: false,
       times: ends,
-      lines: used(uses.cores, "CPU", "series-4"),
+      lines: stepsOf(uses.cores, "CPU", "series-4"),
       limit: cell.cpu_limit,
     },
     ...cell.services.map(serviceStrip),
@@ -90,7 +90,7 @@ export function stripsOf(cell: PageTimeline): Strip[] {
       lines: [
         {
           name: "throttled",
-          values: stretched(uses.throttled_ratio),
+          values: repeatFirst(uses.throttled_ratio),
           colour: "chart-alert",
           isStepped: true,
           isFilled: true,
@@ -104,7 +104,7 @@ export function stripsOf(cell: PageTimeline): Strip[] {
       height: 80,
       isLog: false,
       times: ends,
-      lines: used(uses.memory_bytes, "memory", "series-3"),
+      lines: stepsOf(uses.memory_bytes, "memory", "series-3"),
       limit: cell.memory_limit_bytes,
     },
     {
@@ -113,11 +113,11 @@ export function stripsOf(cell: PageTimeline): Strip[] {
       height: 80,
       isLog: false,
       times: ends,
-      lines: used(uses.listen_queue, "waiting", "series-5"),
+      lines: stepsOf(uses.listen_queue, "waiting", "series-5"),
       limit: null,
     },
   ];
-  return strips.filter(isWorthDrawing);
+  return strips.filter(hasData);
 }
 
 /** CPU use of a supporting service, with its own sampling times. */
@@ -128,25 +128,25 @@ function serviceStrip(service: PageService): Strip {
     height: 80,
     isLog: false,
     times: service.ends_s.length ? [0, ...service.ends_s] : [],
-    lines: [{ name: service.name, values: stretched(service.cores), colour: "series-6", isStepped: true }],
+    lines: [{ name: service.name, values: repeatFirst(service.cores), colour: "series-6", isStepped: true }],
     limit: null,
   };
 }
 
 /** Whether the strip has data; a count that is always 0 needs no strip. */
-function isWorthDrawing(strip: Strip): boolean {
-  const known = strip.lines.flatMap((line) => line.values).filter((value) => value !== null);
-  return known.length > 0 && (strip.unit !== "count" || known.some((value) => value > 0));
+function hasData(strip: Strip): boolean {
+  const values = strip.lines.flatMap((line) => line.values).filter((value) => value !== null);
+  return values.length > 0 && (strip.unit !== "count" || values.some((value) => value > 0));
 }
 
 function rangeOf(strip: Strip): [number, number] {
-  const known = strip.lines.flatMap((line) => line.values).filter((value) => value !== null);
+  const values = strip.lines.flatMap((line) => line.values).filter((value) => value !== null);
   if (strip.isLog) {
     // Include all bins of the heatmap, with room for its marks above the highest bin.
-    const positive = [...known, ...(strip.heat?.edges_ns ?? [])].filter((value) => value > 0);
+    const positive = [...values, ...(strip.heat?.edges_ns ?? [])].filter((value) => value > 0);
     return positive.length ? [Math.min(...positive) / 1.4, Math.max(...positive) * 1.4] : [1e6, 1e9];
   }
-  const top = Math.max(0, ...known, strip.limit ?? 0);
+  const top = Math.max(0, ...values, strip.limit ?? 0);
   return [0, strip.unit === "ratio" ? 1.05 : top * 1.15 || 1];
 }
 
@@ -159,13 +159,13 @@ export class TimelinePlot implements Plot {
     width: number,
   ) {
     const strips = stripsOf(cell);
-    this.plots = strips.map((strip, place) => {
+    this.plots = strips.map((strip, index) => {
       const title = document.createElement("div");
       title.className = "panel-title";
       title.append(strip.title, ...(strip.lines.length > 1 ? legend(strip) : []));
       const holder = document.createElement("div");
       target.append(title, holder);
-      return this.draw(strip, holder, width, place === strips.length - 1);
+      return this.draw(strip, holder, width, index === strips.length - 1);
     });
   }
 
@@ -199,7 +199,7 @@ export class TimelinePlot implements Plot {
         drag: { x: true, y: false, dist: 8 },
       },
       scales: {
-        x: { time: false, range: (_plot, min, max) => this.window(strip, min, max) },
+        x: { time: false, range: (_plot, min, max) => this.xRange(strip, min, max) },
         y: { distr: strip.isLog ? 3 : 1, range: () => rangeOf(strip) },
       },
       axes: [
@@ -227,7 +227,7 @@ export class TimelinePlot implements Plot {
   }
 
   /** The whole measurement, unless the reader zoomed in. */
-  private window(strip: Strip, min: number, max: number): [number, number] {
+  private xRange(strip: Strip, min: number, max: number): [number, number] {
     const isWhole = min <= (strip.times[0] ?? 0) && max >= (strip.times[strip.times.length - 1] ?? 0);
     return isWhole ? [0, this.cell.length_s] : [min, max];
   }
@@ -240,13 +240,13 @@ export class TimelinePlot implements Plot {
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.fillStyle = colourOf("chart-alert");
-    let begin = 0;
-    this.cell.uses.ends_s.forEach((end, place) => {
-      ctx.globalAlpha = 0.28 * (this.cell.uses.throttled_ratio[place] ?? 0);
-      const left = plot.valToPos(begin, "x", true);
+    let start = 0;
+    this.cell.uses.ends_s.forEach((end, index) => {
+      ctx.globalAlpha = 0.28 * (this.cell.uses.throttled_ratio[index] ?? 0);
+      const left = plot.valToPos(start, "x", true);
       const right = plot.valToPos(end, "x", true);
       if (ctx.globalAlpha > 0) ctx.fillRect(left, bbox.top, right - left, bbox.height);
-      begin = end;
+      start = end;
     });
     ctx.restore();
   }
@@ -279,38 +279,38 @@ function legend(strip: Strip): HTMLElement[] {
 
 function drawLimit(plot: uPlot, limit: number): void {
   const { ctx, bbox } = plot;
-  const height = plot.valToPos(limit, "y", true);
+  const top = plot.valToPos(limit, "y", true);
   const scale = window.devicePixelRatio || 1;
   ctx.save();
   ctx.strokeStyle = ctx.fillStyle = colourOf("chart-muted");
   ctx.setLineDash([5 * scale, 4 * scale]);
   ctx.lineWidth = scale;
   ctx.beginPath();
-  ctx.moveTo(bbox.left, height);
-  ctx.lineTo(bbox.left + bbox.width, height);
+  ctx.moveTo(bbox.left, top);
+  ctx.lineTo(bbox.left + bbox.width, top);
   ctx.stroke();
   ctx.font = `${10 * scale}px system-ui, sans-serif`;
   ctx.textAlign = "left";
-  ctx.fillText("limit", bbox.left + 6 * scale, height + 11 * scale);
+  ctx.fillText("limit", bbox.left + 6 * scale, top + 11 * scale);
   ctx.restore();
 }
 
 function showValues(tooltip: Tooltip, plot: uPlot, strip: Strip): void {
   const { idx, left = -1, top = 0 } = plot.cursor;
-  const isHere = plot.over.matches(":hover");
-  if (!isHere || idx === null || idx === undefined || left < 0) return tooltip.hide();
+  const isHovered = plot.over.matches(":hover");
+  if (!isHovered || idx === null || idx === undefined || left < 0) return tooltip.hide();
   const values = strip.lines.map((line): [string, string] => [line.name, format(line.values[idx], strip.unit)]);
-  const rows = [...values, ...fieldRows(plot, strip, left, top)];
+  const rows = [...values, ...binRows(plot, strip, left, top)];
   tooltip.show(`${(strip.times[idx] ?? 0).toFixed(1)} s`, rows.map(asRow), left, top);
 }
 
 /** Tooltip rows of the heatmap bin at the pointer. */
-function fieldRows(plot: uPlot, strip: Strip, left: number, top: number): [string, string][] {
+function binRows(plot: uPlot, strip: Strip, left: number, top: number): [string, string][] {
   if (!strip.heat) return [];
-  const field = fieldAt(strip.heat, plot.posToVal(left, "x"), plot.posToVal(top, "y"));
-  return field ? rowsAt(strip.heat, field) : [];
+  const bin = binAt(strip.heat, plot.posToVal(left, "x"), plot.posToVal(top, "y"));
+  return bin ? rowsAt(strip.heat, bin) : [];
 }
 
 function asRow([name, value]: [string, string]): Row {
-  return { server: null, name, value, isMarked: false };
+  return { server: null, name, value, isHighlighted: false };
 }

@@ -1,14 +1,14 @@
 // The tooltip of a chart: one row per server or figure.
-import { swatch } from "./look";
+import { swatch } from "./style";
 
 export interface Row {
   server: number | null;
   name: string;
   value: string;
-  isMarked: boolean;
+  isHighlighted: boolean;
 }
 
-const MOST_ROWS = 14;
+const MAX_ROWS = 14;
 
 export class Tooltip {
   private readonly box = document.createElement("div");
@@ -22,9 +22,9 @@ export class Tooltip {
   show(title: string, rows: readonly Row[], left: number, top: number): void {
     const head = document.createElement("b");
     head.textContent = title;
-    const marked = rows.findIndex((row) => row.isMarked);
-    const first = Math.max(0, Math.min(marked - MOST_ROWS / 2, rows.length - MOST_ROWS));
-    const shown = rows.slice(first, first + MOST_ROWS);
+    const highlighted = rows.findIndex((row) => row.isHighlighted);
+    const first = Math.max(0, Math.min(highlighted - MAX_ROWS / 2, rows.length - MAX_ROWS));
+    const shown = rows.slice(first, first + MAX_ROWS);
     const more = rows.length - shown.length;
     this.box.replaceChildren(head, ...shown.map(line));
     if (more > 0) this.box.append(`and ${more} more`);
@@ -49,7 +49,7 @@ export class Tooltip {
 
 function line(row: Row): HTMLElement {
   const element = document.createElement("div");
-  if (row.isMarked) element.className = "marked";
+  if (row.isHighlighted) element.className = "marked";
   const name = document.createElement("span");
   name.className = "name";
   name.textContent = row.name;

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import type { PageForest, PagePanel, PageRun, PageSeries } from "../src/data";
 import { forestAxis } from "../src/forest";
-import { lookOf, markerPath, MARKERS, shareLooks } from "../src/look";
 import { toMarkdown } from "../src/markdown";
-import { linearTicks, logTicks, railOf, rangeOf } from "../src/scales";
+import { linearTicks, logTicks, railCentre, rangeOf } from "../src/scales";
+import { markerPath, MARKERS, setRunsPerServer, styleOf } from "../src/style";
 
 const RUN: PageRun = {
   x: 0,
@@ -30,18 +30,18 @@ const PANEL: PagePanel = {
   empty: null,
   series: [SERIES],
 };
-const EVERYWHERE = [-Infinity, Infinity] as const;
+const UNBOUNDED = [-Infinity, Infinity] as const;
 
 test("the first 280 series have distinct styles, and all markers differ", () => {
-  const looks = Array.from({ length: 280 }, (_, server) => JSON.stringify(lookOf(server)));
-  assert.equal(new Set(looks).size, 280);
+  const styles = Array.from({ length: 280 }, (_, server) => JSON.stringify(styleOf(server)));
+  assert.equal(new Set(styles).size, 280);
   assert.equal(new Set(MARKERS.map((marker) => markerPath(marker, 0, 0, 4))).size, MARKERS.length);
 });
 
 test("runs of one server share a colour and a marker, but not a dash", () => {
-  shareLooks(2);
-  const [first, second, other] = [lookOf(0), lookOf(1), lookOf(2)];
-  shareLooks(1);
+  setRunsPerServer(2);
+  const [first, second, other] = [styleOf(0), styleOf(1), styleOf(2)];
+  setRunsPerServer(1);
   assert.deepEqual([first.colour, first.marker], [second.colour, second.marker]);
   assert.notDeepEqual(first.dash, second.dash);
   assert.deepEqual(first.dash, other.dash);
@@ -49,27 +49,27 @@ test("runs of one server share a colour and a marker, but not a dash", () => {
 });
 
 test("the vertical range includes all visible runs, bands and limits", () => {
-  const log = rangeOf(PANEL, [SERIES], true, EVERYWHERE);
+  const log = rangeOf(PANEL, [SERIES], true, UNBOUNDED);
   assert.ok(log.low < 2e6 && log.high > 9e6);
   assert.equal(log.top, log.high);
   const limited = { ...PANEL, lines: [{ value: 5e7, label: "limit" }] };
-  assert.ok(rangeOf(limited, [SERIES], false, EVERYWHERE).high > 5e7);
-  assert.equal(rangeOf(PANEL, [SERIES], false, EVERYWHERE).low, 0);
+  assert.ok(rangeOf(limited, [SERIES], false, UNBOUNDED).high > 5e7);
+  assert.equal(rangeOf(PANEL, [SERIES], false, UNBOUNDED).low, 0);
 });
 
 test("the vertical range follows the viewport and ignores hidden series", () => {
   assert.ok(rangeOf(PANEL, [SERIES], true, [90, 110]).high < 8e6);
-  const nothing = rangeOf(PANEL, [], true, EVERYWHERE);
+  const nothing = rangeOf(PANEL, [], true, UNBOUNDED);
   assert.ok(nothing.low > 0 && nothing.high > nothing.low);
-  assert.equal(rangeOf({ ...PANEL, unit: "cores" }, [], false, EVERYWHERE).high, 1);
+  assert.equal(rangeOf({ ...PANEL, unit: "cores" }, [], false, UNBOUNDED).high, 1);
 });
 
 test("runs without a finite value have a rail above the axis", () => {
-  const endless = { ...SERIES, runs: [RUN, { ...RUN, value: null, is_endless: true }] };
+  const withInfinite = { ...SERIES, runs: [RUN, { ...RUN, value: null, is_endless: true }] };
   for (const isLog of [true, false]) {
-    const range = rangeOf(PANEL, [endless], isLog, EVERYWHERE);
+    const range = rangeOf(PANEL, [withInfinite], isLog, UNBOUNDED);
     assert.ok(range.top > range.high);
-    assert.ok(railOf(range) > range.high && railOf(range) < range.top);
+    assert.ok(railCentre(range) > range.high && railCentre(range) < range.top);
   }
 });
 

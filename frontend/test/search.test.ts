@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { PageSearch, PageTrial } from "../src/data";
-import { nearest, rateTicks, spanOf, viewsOf } from "../src/search";
+import { nearest, rateTicks, verticalRange, viewsOf } from "../src/search";
 
 const TRIAL: PageTrial = {
   number: 2,
@@ -26,24 +26,24 @@ const SEARCH: PageSearch = {
 };
 
 test("a search has one view of the trials in order and one per condition", () => {
-  const [order, p99, failed] = viewsOf(SEARCH);
-  assert.ok(order && p99 && failed);
-  assert.deepEqual([order.x(TRIAL), order.y(TRIAL)], [2, 100]);
+  const [byNumber, p99, failed] = viewsOf(SEARCH);
+  assert.ok(byNumber && p99 && failed);
+  assert.deepEqual([byNumber.x(TRIAL), byNumber.y(TRIAL)], [2, 100]);
   assert.deepEqual([p99.x(TRIAL), p99.y(TRIAL)], [100, 8e6]);
   assert.equal(failed.y(TRIAL), 0);
   assert.deepEqual([p99.isLog, failed.isLog], [true, false]);
 });
 
 test("the vertical range includes all values, the objective, the bracket and the interval", () => {
-  const [order, p99, failed] = viewsOf(SEARCH);
-  assert.ok(order && p99 && failed);
-  const [low, high] = spanOf(order, SEARCH);
+  const [byNumber, p99, failed] = viewsOf(SEARCH);
+  assert.ok(byNumber && p99 && failed);
+  const [low, high] = verticalRange(byNumber, SEARCH);
   assert.ok(low < 100 && high > 400);
-  const wide = spanOf(order, { ...SEARCH, interval_95: [50, 900] });
+  const wide = verticalRange(byNumber, { ...SEARCH, interval_95: [50, 900] });
   assert.ok(wide[0] < 50 && wide[1] > 900);
-  assert.ok(spanOf(p99, SEARCH)[1] > 20e6);
-  assert.deepEqual(spanOf(failed, { ...SEARCH, trials: [] })[0], 0);
-  const [floor, top] = spanOf(p99, { ...SEARCH, trials: [], conditions: [] });
+  assert.ok(verticalRange(p99, SEARCH)[1] > 20e6);
+  assert.deepEqual(verticalRange(failed, { ...SEARCH, trials: [] })[0], 0);
+  const [floor, top] = verticalRange(p99, { ...SEARCH, trials: [], conditions: [] });
   assert.ok(floor > 0 && top > floor);
 });
 

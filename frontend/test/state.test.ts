@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { known, readHash, START, Store, writeHash } from "../src/state";
+import { DEFAULT_VIEW, readHash, Store, withKnownServers, writeHash } from "../src/state";
 
 test("a view survives a round trip through the URL fragment", () => {
   const view = {
@@ -16,14 +16,14 @@ test("a view survives a round trip through the URL fragment", () => {
 });
 
 test("a URL fragment without a view selects the default view", () => {
-  assert.deepEqual(readHash(""), { anchor: "", view: START });
-  assert.deepEqual(readHash("#cells"), { anchor: "cells", view: START });
-  assert.equal(writeHash({ anchor: "cells", view: START }), "#cells");
+  assert.deepEqual(readHash(""), { anchor: "", view: DEFAULT_VIEW });
+  assert.deepEqual(readHash("#cells"), { anchor: "cells", view: DEFAULT_VIEW });
+  assert.equal(writeHash({ anchor: "cells", view: DEFAULT_VIEW }), "#cells");
 });
 
 test("unknown servers in a URL fragment are ignored", () => {
-  const view = { ...START, highlight: "<script>", hidden: ["b", "constructor"] };
-  assert.deepEqual(known(view, ["a", "b"]), { ...START, hidden: ["b"] });
+  const view = { ...DEFAULT_VIEW, highlight: "<script>", hidden: ["b", "constructor"] };
+  assert.deepEqual(withKnownServers(view, ["a", "b"]), { ...DEFAULT_VIEW, hidden: ["b"] });
 });
 
 test("view changes redraw the charts, and hovering only dims them", () => {
@@ -35,10 +35,10 @@ test("view changes redraw the charts, and hovering only dims them", () => {
   store.onHighlight(() => (dimmed += 1));
   assert.equal(store.highlighted, 1);
 
-  store.point(0);
-  store.point(0);
+  store.hover(0);
+  store.hover(0);
   assert.deepEqual([store.highlighted, drawn, dimmed], [0, 0, 1]);
-  store.point(null);
+  store.hover(null);
   assert.equal(store.highlighted, 1);
 
   store.toggle(0);

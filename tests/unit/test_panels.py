@@ -158,7 +158,7 @@ def test_every_series_colour_contrasts_with_the_page(colours: tuple[str, ...], p
 
 
 def test_the_front_end_has_the_same_number_of_colours() -> None:
-    source = (ROOT / "frontend" / "src" / "look.ts").read_text()
+    source = (ROOT / "frontend" / "src" / "style.ts").read_text()
     assert f"COLOURS = {len(palette.LIGHT)};" in source
 
 

@@ -24,26 +24,26 @@ export const MARKERS = [
 ] as const;
 export type Marker = (typeof MARKERS)[number] | "cross";
 
-export interface Look {
+export interface Style {
   colour: number;
   dash: readonly number[];
   marker: Marker;
 }
 
-let runsEach = 1;
+let runsPerServer = 1;
 
 /** Sets how many consecutive series are runs of one server, and share its colour and marker. */
-export function shareLooks(runs: number): void {
-  runsEach = runs;
+export function setRunsPerServer(runs: number): void {
+  runsPerServer = runs;
 }
 
 /** With one run per server, the styles of the first 280 series are distinct. */
-export function lookOf(series: number): Look {
-  const server = Math.floor(series / runsEach);
-  const dashed = runsEach > 1 ? series % runsEach : server;
+export function styleOf(series: number): Style {
+  const server = Math.floor(series / runsPerServer);
+  const dashIndex = runsPerServer > 1 ? series % runsPerServer : server;
   return {
     colour: server % COLOURS,
-    dash: DASHES[dashed % DASHES.length] ?? [],
+    dash: DASHES[dashIndex % DASHES.length] ?? [],
     marker: MARKERS[server % MARKERS.length] ?? "circle",
   };
 }
@@ -56,7 +56,7 @@ export function colourOf(name: Role | `series-${number}`): string {
 }
 
 export function seriesColour(server: number): string {
-  return colourOf(`series-${lookOf(server).colour}`);
+  return colourOf(`series-${styleOf(server).colour}`);
 }
 
 const CORNERS: Partial<Record<Marker, readonly [number, number][]>> = {
@@ -78,13 +78,13 @@ export function markerPath(marker: Marker, x: number, y: number, size: number): 
   const corners = CORNERS[marker];
   if (corners) return `M${corners.map(at).join("L")}Z`;
   const strokes = STROKES[marker];
-  if (strokes) return strokes.map((end, place) => `${place % 2 ? "L" : "M"}${at(end)}`).join("");
+  if (strokes) return strokes.map((end, index) => `${index % 2 ? "L" : "M"}${at(end)}`).join("");
   return `M${x - size} ${y}a${size} ${size} 0 1 0 ${2 * size} 0a${size} ${size} 0 1 0 ${-2 * size} 0Z`;
 }
 
 /** The line and marker of a series as a small SVG, for legends and tooltips. */
 export function swatch(server: number): Element {
-  const { colour, dash, marker } = lookOf(server);
+  const { colour, dash, marker } = styleOf(server);
   const holder = document.createElement("template");
   // Safe markup: it contains only numbers from this module.
   holder.innerHTML =
