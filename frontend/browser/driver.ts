@@ -1,12 +1,12 @@
-// Debian's Chromium without a network, and what the tests ask of a page in it.
+// Starts the system's Chromium, which can reach only 127.0.0.1, and inspects pages in it.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 
-const PROGRAMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-const OPTIONS = [
+const EXECUTABLES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const FLAGS = [
   "--disable-quic",
   "--no-first-run",
   "--disable-background-networking",
@@ -21,43 +21,49 @@ function required(name: string): string {
   return value;
 }
 
-export const PICTURES = required("WSGILOAD_PICTURES");
-mkdirSync(PICTURES, { recursive: true });
+export const SCREENSHOTS = required("WSGILOAD_PICTURES");
+mkdirSync(SCREENSHOTS, { recursive: true });
 
 export async function startBrowser(): Promise<Browser> {
-  const executablePath = PROGRAMS.find((program) => existsSync(program));
-  // As root, which continuous integration is, Chromium has no sandbox.
-  return chromium.launch({ executablePath, args: OPTIONS, chromiumSandbox: process.getuid?.() !== 0 });
+  const executablePath = EXECUTABLES.find((path) => existsSync(path));
+  // Chromium's sandbox does not work as root, and CI runs as root.
+  return chromium.launch({ executablePath, args: FLAGS, chromiumSandbox: process.getuid?.() !== 0 });
 }
 
-export interface Visit extends BrowserContextOptions {
+export interface VisitOptions extends BrowserContextOptions {
   hash?: string;
 }
 
-/** A page of the tests by its name; what it complained of and asked for is checked when `use` is done. */
+/**
+ * Opens a report page offline and passes it to `use`.
+ * Fails on page errors, on console errors and warnings, and on network requests.
+ */
 export async function visit(
   browser: Browser,
   name: string,
-  { hash = "", ...options }: Visit,
+  { hash = "", ...options }: VisitOptions,
   use: (page: Page) => Promise<void>,
 ): Promise<void> {
-  const address = pathToFileURL(join(required("WSGILOAD_PAGES"), `${name}.html`)).href + hash;
-  await watch(browser, address, /^(file|data|blob):/, { offline: true, ...options }, use);
+  const url = pathToFileURL(join(required("WSGILOAD_PAGES"), `${name}.html`)).href + hash;
+  await visitUrl(browser, url, /^(file|data|blob):/, { offline: true, ...options }, use);
 }
 
-/** The live page of the running command; it may ask this command alone. */
-export async function follow(
+/**
+ * Opens the live page of the running command and passes it to `use`.
+ * Fails on page errors, on console errors and warnings, and on requests to other servers.
+ */
+export async function visitLive(
   browser: Browser,
   options: BrowserContextOptions,
   use: (page: Page) => Promise<void>,
 ): Promise<void> {
-  const address = required("WSGILOAD_LIVE_URL");
-  await watch(browser, address, new RegExp(`^(${address}|data:|blob:)`), options, use);
+  const url = required("WSGILOAD_LIVE_URL");
+  await visitUrl(browser, url, new RegExp(`^(${url}|data:|blob:)`), options, use);
 }
 
-async function watch(
+async function visitUrl(
   browser: Browser,
-  address: string,
+  url: string,
   allowed: RegExp,
   options: BrowserContextOptions,
   use: (page: Page) => Promise<void>,
@@ -66,43 +72,45 @@ async function watch(
   const context = await browser.newContext({ viewport, ...options });
   const problems: string[] = [];
   const page = await context.newPage();
-  page.on("console", (said) => {
-    if (["error", "warning"].includes(said.type())) problems.push(`console: ${said.text()}`);
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) problems.push(`console: ${message.text()}`);
   });
   page.on("pageerror", (error) => problems.push(`error: ${String(error)}`));
   page.on("request", (request) => {
     if (!allowed.test(request.url())) problems.push(`request: ${request.url()}`);
   });
   try {
-    await page.goto(address);
+    await page.goto(url);
     await use(page);
   } finally {
     await context.close();
   }
-  assert.deepEqual(problems, [], address);
+  assert.deepEqual(problems, [], url);
 }
 
-/** What the accessibility checker has to say that is serious. */
-export async function seriousOf(page: Page, checker: string): Promise<object[]> {
-  await page.evaluate(checker);
-  const found = await page.evaluate(async () => {
-    const { axe } = window as unknown as { axe: { run: (where: Document, how: object) => Promise<Found> } };
+/** Serious and critical accessibility violations; `axeSource` is the source of axe-core. */
+export async function seriousViolations(page: Page, axeSource: string): Promise<object[]> {
+  await page.evaluate(axeSource);
+  const reported = await page.evaluate(async () => {
+    type Axe = { run: (context: Document, options: object) => Promise<AxeResults> };
+    const { axe } = window as unknown as { axe: Axe };
     const { violations } = await axe.run(document, { resultTypes: ["violations"] });
     return violations.map(({ id, impact, nodes }) => ({
       id,
       impact,
-      where: nodes.slice(0, 3).map((node) => node.html.slice(0, 160)),
+      elements: nodes.slice(0, 3).map((node) => node.html.slice(0, 160)),
     }));
   });
-  return found.filter(({ impact }) => impact === "serious" || impact === "critical");
+
+  return reported.filter(({ impact }) => impact === "serious" || impact === "critical");
 }
 
-interface Found {
+interface AxeResults {
   violations: { id: string; impact?: string | null; nodes: { html: string }[] }[];
 }
 
-/** How many pixels of every canvas that is seen are not empty. */
-export async function inkOf(page: Page, within = "body"): Promise<number[]> {
+/** The number of non-transparent pixels of each canvas inside the element `within`. */
+export async function inkedPixels(page: Page, within = "body"): Promise<number[]> {
   return page.evaluate((selector) => {
     const canvases = [...document.querySelectorAll<HTMLCanvasElement>(`${selector} canvas`)];
     return canvases.map((canvas) => {
@@ -111,71 +119,76 @@ export async function inkOf(page: Page, within = "body"): Promise<number[]> {
       const context = copy.getContext("2d", { willReadFrequently: true });
       context?.drawImage(canvas, 0, 0);
       const pixels = context?.getImageData(0, 0, copy.width, copy.height).data ?? [];
+
       let inked = 0;
-      for (let place = 3; place < pixels.length; place += 4) inked += Number((pixels[place] ?? 0) > 0);
+      // Every fourth byte is a pixel's alpha.
+      for (let index = 3; index < pixels.length; index += 4) inked += Number((pixels[index] ?? 0) > 0);
       return inked;
     });
   }, within);
 }
 
-/** Every canvas as its picture. */
-export async function drawnOn(page: Page, within = "body"): Promise<string[]> {
+/** The image of each canvas inside the element `within`, as a data URL. */
+export async function canvasImages(page: Page, within = "body"): Promise<string[]> {
   return page.locator(`${within} canvas`).evaluateAll((canvases) =>
     canvases.map((canvas) => (canvas as HTMLCanvasElement).toDataURL()),
   );
 }
 
-/** How long the page kept its thread busy until it had loaded, in seconds of CPU time, which other processes do not lengthen. */
-export async function busySeconds(page: Page, reload: () => Promise<unknown>): Promise<number> {
+/** CPU time of the page's main thread during `reload`, in seconds. Unlike wall time, it excludes other processes. */
+export async function mainThreadSeconds(page: Page, reload: () => Promise<unknown>): Promise<number> {
   const session = await page.context().newCDPSession(page);
   const read = async (): Promise<number> => {
     const { metrics } = await session.send("Performance.getMetrics");
     return metrics.find(({ name }) => name === "TaskDuration")?.value ?? NaN;
   };
   await session.send("Performance.enable", { timeDomain: "threadTicks" });
+
   const before = await read();
   await reload();
   return (await read()) - before;
 }
 
-/** Hovers over a chart at a share of its width and height. */
+/** Moves the pointer over a chart; `x` and `y` are fractions of its width and height. */
 export async function hover(page: Page, figure: string, x: number, y = 0.5): Promise<void> {
   const over = page.locator(`${figure} .u-over`).first();
   await over.evaluate((element) => element.scrollIntoView({ block: "center", behavior: "instant" }));
-  // The chart asks where it is when the scrolling is reported, which is a frame later.
+
+  // uPlot updates its cached position on the scroll event, which fires a frame later.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
   const box = await over.boundingBox();
   assert.ok(box);
   await page.mouse.move(box.x + x * box.width, box.y + y * box.height);
 }
 
-/** What stands at the pointer: its title, and its rows as name to value. */
-export async function tipOf(
+/** The visible tooltip of a chart: its title, and its values by row name. */
+export async function tooltipOf(
   page: Page,
   figure: string,
 ): Promise<{ title: string; rows: Record<string, string> }> {
-  const tip = page.locator(`${figure} .tip:not([hidden])`).first();
-  const title = (await tip.locator("b").first().textContent()) ?? "";
-  const pairs = await tip.locator("div").evaluateAll((rows) =>
+  const tooltip = page.locator(`${figure} .tip:not([hidden])`).first();
+  const title = (await tooltip.locator("b").first().textContent()) ?? "";
+  const pairs = await tooltip.locator("div").evaluateAll((rows) =>
     rows.map((row) => [row.querySelector(".name")?.textContent ?? "", row.querySelector(".value")?.textContent ?? ""]),
   );
   return { title, rows: Object.fromEntries(pairs) as Record<string, string> };
 }
 
-/** A column of the table under a chart, by server, for the rows whose second field is `load`. */
-export async function columnOf(
+/** The cells of one column of a chart's table, by server, from the rows whose second cell is `load`. */
+export async function tableColumn(
   page: Page,
   figure: string,
   column: string,
   load: string,
 ): Promise<Record<string, string>> {
   const pairs = await page.locator(`${figure} table`).evaluate(
-    (table, wanted) => {
+    (table, target) => {
       const [head, ...rows] = [...(table as HTMLTableElement).rows].map((row) =>
         [...row.cells].map((cell) => cell.textContent ?? ""),
       );
-      const place = head?.indexOf(wanted.column) ?? -1;
-      return rows.filter((row) => row[1] === wanted.load).map((row) => [row[0], row[place]]);
+      const index = head?.indexOf(target.column) ?? -1;
+      return rows.filter((row) => row[1] === target.load).map((row) => [row[0], row[index]]);
     },
     { column, load },
   );

@@ -1,16 +1,28 @@
-// Report pages in a real browser: they draw, follow the reader, complain of nothing and ask nobody.
+// Report pages in a real browser: rendering, interaction and accessibility.
+// Each visit fails on errors, console warnings and network requests.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import test, { after, before } from "node:test";
 import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
-import { busySeconds, columnOf, drawnOn, hover, inkOf, PICTURES, seriousOf, startBrowser, tipOf, visit } from "./driver";
+import {
+  canvasImages,
+  hover,
+  inkedPixels,
+  mainThreadSeconds,
+  SCREENSHOTS,
+  seriousViolations,
+  startBrowser,
+  tableColumn,
+  tooltipOf,
+  visit,
+} from "./driver";
 
 const CHARTS = 1 + 2 + 4 + 1;
 const SERVERS = 8;
 const SEARCHES = 3;
-/** Of one search: its order, and p99 and failures by rate. */
-const VIEWS = 1 + 2;
+/** Views of a search: trials in order, p99 by rate and failures by rate. */
+const VIEWS_PER_SEARCH = 1 + 2;
 let browser: Browser;
 
 before(async () => {
@@ -20,123 +32,130 @@ after(async () => {
   await browser.close();
 });
 
-async function picture(page: Page, name: string): Promise<void> {
-  await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+async function screenshot(page: Page, name: string): Promise<void> {
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
 }
 
-async function isWiderThanTheScreen(page: Page): Promise<boolean> {
+async function overflowsHorizontally(page: Page): Promise<boolean> {
   return page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
 }
 
 for (const colorScheme of ["light", "dark"] as const) {
   for (const width of [1200, 400]) {
-    test(`every chart draws in ${width} pixels on a ${colorScheme} screen`, async () => {
+    test(`every chart is drawn at ${width} px in ${colorScheme} mode`, async () => {
       await visit(browser, "repeated", { colorScheme, viewport: { width, height: 900 } }, async (page) => {
-        const inked = await inkOf(page);
-        assert.equal(inked.length, CHARTS);
-        assert.ok(Math.min(...inked) > 500, String(inked));
-        assert.equal(await isWiderThanTheScreen(page), false);
-        await picture(page, `${colorScheme}-${width}`);
+        const pixels = await inkedPixels(page);
+        assert.equal(pixels.length, CHARTS);
+        assert.ok(Math.min(...pixels) > 500, String(pixels));
+        assert.equal(await overflowsHorizontally(page), false);
+        await screenshot(page, `${colorScheme}-${width}`);
       });
     });
   }
 }
 
-test("hovering shows what the table says, at every load and on every chart", async () => {
-  const columns: [string, string][] = [["#response-time", "p99"], ["#goodput", "goodput/s"], ["#resources", "CPU cores (mean)"]];
+test("tooltips match the tables of their charts at each load", async () => {
+  const columns: [string, string][] = [
+    ["#response-time", "p99"],
+    ["#goodput", "goodput/s"],
+    ["#resources", "CPU cores (mean)"],
+  ];
   await visit(browser, "single", {}, async (page) => {
     for (const [figure, column] of columns) {
       for (const [x, load] of [[0.08, "1,000"], [0.5, "2,000"], [0.92, "3,000"]] as const) {
         await hover(page, figure, x);
-        const { title, rows } = await tipOf(page, figure);
+        const { title, rows } = await tooltipOf(page, figure);
         assert.ok(title.startsWith(`${load} · `), title);
         assert.equal(Object.keys(rows).length, SERVERS);
-        const table = await columnOf(page, figure, column, load);
+
+        const cells = await tableColumn(page, figure, column, load);
         for (const [server, value] of Object.entries(rows)) {
-          // The verdict of a measurement that is not used takes the place of its figure.
+          // A failed or invalid measurement has its verdict in place of the value.
           if (["failed", "invalid"].includes(value)) continue;
-          assert.ok((table[server] ?? "").startsWith(value.replace(/\/s$/, "")), `${figure} ${server} at ${load}: ${value} and ${table[server]}`);
+          const cell = cells[server] ?? "";
+          const message = `${figure} ${server} at ${load}: tooltip ${value}, table ${cell}`;
+          assert.ok(cell.startsWith(value.replace(/\/s$/, "")), message);
         }
       }
     }
   });
 });
 
-test("the keyboard reads the same as the pointer", async () => {
+test("keyboard and pointer show the same tooltips", async () => {
   await visit(browser, "single", {}, async (page) => {
     await page.locator("#response-time .u-over").focus();
     await page.keyboard.press("ArrowRight");
-    const first = await tipOf(page, "#response-time");
+    const first = await tooltipOf(page, "#response-time");
     assert.equal(first.title, "1,000 · p99 response time");
     await page.keyboard.press("ArrowRight");
-    assert.equal((await tipOf(page, "#response-time")).title, "2,000 · p99 response time");
+    assert.equal((await tooltipOf(page, "#response-time")).title, "2,000 · p99 response time");
     await hover(page, "#response-time", 0.08);
-    assert.deepEqual(await tipOf(page, "#response-time"), first);
+    assert.deepEqual(await tooltipOf(page, "#response-time"), first);
   });
 });
 
-test("a server is hidden in every chart, and the address says so", async () => {
+test("hiding a server changes every chart and the URL", async () => {
   await visit(browser, "single", {}, async (page) => {
-    const all = await drawnOn(page);
+    const all = await canvasImages(page);
     const button = page.getByRole("button", { name: "waitress" });
     await button.click();
     assert.match(await page.evaluate(() => location.hash), /\?hide=waitress$/);
     assert.equal(await button.getAttribute("aria-pressed"), "false");
     await page.mouse.move(5, 5);
-    const shown = await drawnOn(page);
-    assert.equal(shown.length, CHARTS);
-    assert.ok(shown.every((chart, place) => chart !== all[place]), "every chart has changed");
+    const remaining = await canvasImages(page);
+    assert.equal(remaining.length, CHARTS);
+    assert.ok(remaining.every((image, index) => image !== all[index]), "every chart has changed");
     for (const figure of ["#response-time", "#goodput"]) {
       await hover(page, figure, 0.5);
-      assert.equal("waitress" in (await tipOf(page, figure)).rows, false);
+      assert.equal("waitress" in (await tooltipOf(page, figure)).rows, false);
     }
     await button.click();
     await button.blur();
     await page.mouse.move(5, 5);
-    assert.deepEqual(await drawnOn(page), all);
+    assert.deepEqual(await canvasImages(page), all);
     await page.getByRole("button", { name: "none" }).click();
     assert.equal(await page.locator("button.server[aria-pressed=true]").count(), 0);
   });
 });
 
-test("one server stands out in every chart", async () => {
+test("highlighting a server changes every chart and the URL", async () => {
   await visit(browser, "single", {}, async (page) => {
-    const all = await drawnOn(page);
+    const all = await canvasImages(page);
     await page.locator("#controls select").selectOption("waitress");
-    const marked = await drawnOn(page);
-    assert.ok(marked.every((chart, place) => chart !== all[place]), "every chart has changed");
+    const highlighted = await canvasImages(page);
+    assert.ok(highlighted.every((image, index) => image !== all[index]), "every chart has changed");
     assert.match(await page.evaluate(() => location.hash), /highlight=waitress/);
     await hover(page, "#goodput", 0.5, 0.95);
     assert.equal(await page.locator("#goodput .tip .marked .name").first().textContent(), "waitress");
     await page.getByRole("button", { name: "uwsgi" }).hover();
-    assert.notDeepEqual(await drawnOn(page), marked);
+    assert.notDeepEqual(await canvasImages(page), highlighted);
   });
 });
 
-test("quantile, scale, highlight and what is hidden come from the address", async () => {
+test("quantile, scale, highlight and hidden servers are restored from the URL", async () => {
   const hash = "#response-time?quantile=p50&scale=linear&highlight=waitress&hide=uwsgi";
   await visit(browser, "single", { hash }, async (page) => {
     assert.match((await page.locator("#response-time .panel-title").textContent()) ?? "", /^p50/);
     assert.equal(await page.locator("#controls select").inputValue(), "waitress");
     assert.equal(await page.locator("button.server[aria-pressed=false]").textContent(), "uwsgi");
-    const linear = await drawnOn(page, "#response-time");
+    const linear = await canvasImages(page, "#response-time");
     await page.getByRole("button", { name: "logarithmic" }).click();
-    assert.notDeepEqual(await drawnOn(page, "#response-time"), linear);
+    assert.notDeepEqual(await canvasImages(page, "#response-time"), linear);
     await page.locator("#response-time .chooser button[data-choice='p99']").click();
     assert.match(await page.evaluate(() => location.hash), /quantile=p99&/);
     await hover(page, "#response-time", 0.08);
-    const { rows } = await tipOf(page, "#response-time");
-    const table = await columnOf(page, "#response-time", "p99", "1,000");
-    assert.equal(rows["waitress"], table["waitress"]);
+    const { rows } = await tooltipOf(page, "#response-time");
+    const cells = await tableColumn(page, "#response-time", "p99", "1,000");
+    assert.equal(rows["waitress"], cells["waitress"]);
   });
   await visit(browser, "single", { hash: "#nowhere?quantile=p12&highlight=nobody&load=x&hide=y" }, async (page) => {
-    assert.equal((await inkOf(page)).length, CHARTS);
+    assert.equal((await inkedPixels(page)).length, CHARTS);
   });
 });
 
-test("dragging zooms, and a button and a double click zoom out", async () => {
+test("dragging zooms in, and the reset button or a double click zooms out", async () => {
   await visit(browser, "single", {}, async (page) => {
-    const whole = await drawnOn(page, "#goodput");
+    const full = await canvasImages(page, "#goodput");
     const zoom = async (): Promise<void> => {
       await hover(page, "#goodput", 0.4);
       await page.mouse.down();
@@ -144,92 +163,94 @@ test("dragging zooms, and a button and a double click zoom out", async () => {
       await hover(page, "#goodput", 0.99);
       await page.mouse.up();
       await page.mouse.move(5, 5);
-      assert.notDeepEqual(await drawnOn(page, "#goodput"), whole);
+      assert.notDeepEqual(await canvasImages(page, "#goodput"), full);
     };
     await zoom();
     await page.getByRole("button", { name: "reset zoom" }).click();
-    assert.deepEqual(await drawnOn(page, "#goodput"), whole);
+    assert.deepEqual(await canvasImages(page, "#goodput"), full);
     await zoom();
     await hover(page, "#goodput", 0.5);
     await page.locator("#goodput .u-over").first().dblclick();
     await page.mouse.move(5, 5);
-    assert.deepEqual(await drawnOn(page, "#goodput"), whole);
+    assert.deepEqual(await canvasImages(page, "#goodput"), full);
   });
 });
 
-test("a cell over time is drawn when a link leads to it", async () => {
+test("a link to a cell opens and draws its charts over time", async () => {
   await visit(browser, "single", { hash: "#time-3" }, async (page) => {
-    const place = page.locator("#time-3");
-    assert.equal(await place.evaluate((figure) => figure.closest("details")?.open), true);
-    assert.ok((await place.locator("canvas").count()) >= 4, "response time, CPU, throttling, memory");
+    const figure = page.locator("#time-3");
+    assert.equal(await figure.evaluate((element) => element.closest("details")?.open), true);
+    assert.ok((await figure.locator("canvas").count()) >= 4, "response time, CPU, throttling, memory");
     assert.equal(await page.locator("#time-23 canvas").count(), 0);
     await hover(page, "#time-3", 0.5);
-    const { title, rows } = await tipOf(page, "#time-3");
+    const { title, rows } = await tooltipOf(page, "#time-3");
     const row = await page.locator("#time-3 tbody tr", { hasText: title }).first().locator("td").allTextContents();
     assert.deepEqual([rows["p50"], rows["p99"], rows["max"]], row.slice(1, 4));
-    await place.screenshot({ path: join(PICTURES, "over-time.png") });
+    await figure.screenshot({ path: join(SCREENSHOTS, "over-time.png") });
   });
 });
 
-test("a field of a heatmap says what its table says", async () => {
+test("heatmap tooltips match the table", async () => {
   await visit(browser, "single", { hash: "#time-3" }, async (page) => {
-    let found = 0;
+    let nonEmptyBins = 0;
     for (const y of [0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9]) {
       await hover(page, "#time-3", 0.33, y);
-      const { rows } = await tipOf(page, "#time-3");
+      const { rows } = await tooltipOf(page, "#time-3");
       const column = Object.keys(rows).find((name) => / s to /.test(name));
       if (!column) continue;
       const [heading, count] = (rows[column] ?? "").split(": ");
       const table = page.locator("#time-3 table.fields").last();
       const headings = await table.locator("th").allTextContents();
-      const fields = await table.locator("tr", { hasText: column }).locator("td").allTextContents();
-      assert.equal(fields[headings.indexOf(heading ?? "")], count, `${column} ${heading}`);
-      found += Number(count) > 0 ? 1 : 0;
+      const counts = await table.locator("tr", { hasText: column }).locator("td").allTextContents();
+      assert.equal(counts[headings.indexOf(heading ?? "")], count, `${column} ${heading}`);
+      nonEmptyBins += Number(count) > 0 ? 1 : 0;
     }
-    assert.ok(found >= 1, "the pointer was over a field with responses");
+    assert.ok(nonEmptyBins >= 1, "the pointer was over a bin with responses");
   });
 });
 
-test("tables and the answer are copied as Markdown", async () => {
+test("tables and the summary can be copied as Markdown", async () => {
   await visit(browser, "single", { permissions: ["clipboard-read", "clipboard-write"] }, async (page) => {
-    const copied = async (within: string): Promise<string> => {
-      const holder = page.locator(within).first();
-      await holder.evaluate((element) => {
-        const folded = element.closest("details");
-        if (folded) folded.open = true;
+    const copy = async (within: string): Promise<string> => {
+      const element = page.locator(within).first();
+      await element.evaluate((node) => {
+        const details = node.closest("details");
+        if (details) details.open = true;
       });
-      await holder.locator("xpath=ancestor-or-self::*[.//button[contains(@class,'copy')]][1]").locator("button.copy").first().click();
+
+      const nearest = "xpath=ancestor-or-self::*[.//button[contains(@class,'copy')]][1]";
+      await element.locator(nearest).locator("button.copy").first().click();
       return page.evaluate(() => navigator.clipboard.readText());
     };
-    const table = await copied("#goodput table");
+    const table = await copy("#goodput table");
     assert.ok(table.startsWith("| server | offered/s |"), table);
     assert.equal(table.trimEnd().split("\n").length, 2 + 3 * SERVERS);
-    assert.match(await copied("#answer pre.markdown"), /Which of 8 servers/);
+    assert.match(await copy("#answer pre.markdown"), /Which of 8 servers/);
   });
 });
 
-test("paper is light whatever the screen is", async () => {
+test("pages are printed in light mode, even from a dark screen", async () => {
   await visit(browser, "repeated", { colorScheme: "dark" }, async (page) => {
-    const ink = (): Promise<string> =>
+    const seriesColor = (): Promise<string> =>
       page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("--series-0").trim());
-    const dark = await ink();
+    const dark = await seriesColor();
     await page.evaluate(() => {
       const style = getComputedStyle(document.documentElement);
       addEventListener("beforeprint", () => {
         document.body.dataset.printed = style.getPropertyValue("--series-0").trim();
       });
     });
-    const paper = await page.pdf({ format: "A4", path: join(PICTURES, "print.pdf") });
-    assert.ok(paper.subarray(0, 4).toString() === "%PDF");
+    const pdf = await page.pdf({ format: "A4", path: join(SCREENSHOTS, "print.pdf") });
+    assert.ok(pdf.subarray(0, 4).toString() === "%PDF");
     const printed = await page.evaluate(() => document.body.dataset.printed);
     assert.equal(printed, "#0072b2");
     assert.notEqual(printed, dark);
-    assert.equal(await ink(), dark);
-    assert.equal((await inkOf(page)).length, CHARTS);
+    assert.equal(await seriesColor(), dark);
+    assert.equal((await inkedPixels(page)).length, CHARTS);
   });
 });
 
-test("without scripts all tables are there", async () => {
+test("all tables are present without JavaScript", async () => {
   for (const name of ["single", "change", "capacity", "load"]) {
     let tables = 0;
     await visit(browser, name, {}, async (page) => {
@@ -247,50 +268,50 @@ test("without scripts all tables are there", async () => {
   }
 });
 
-test("text of a run stays text", async () => {
+test("markup in run data is shown as text", async () => {
   await visit(browser, "hostile", {}, async (page) => {
     assert.equal(await page.locator("img, script[src]").count(), 0);
     assert.match((await page.locator("button.server").textContent()) ?? "", /^<\/script><img src=x/);
   });
 });
 
-test("two runs lie over each other", async () => {
+test("a comparison of two stored runs overlays both on each chart", async () => {
   await visit(browser, "change", {}, async (page) => {
-    assert.equal((await inkOf(page)).length, CHARTS);
-    assert.equal(await isWiderThanTheScreen(page), false);
+    assert.equal((await inkedPixels(page)).length, CHARTS);
+    assert.equal(await overflowsHorizontally(page), false);
     await hover(page, "#response-time", 0.08);
-    const names = Object.keys((await tipOf(page, "#response-time")).rows);
+    const names = Object.keys((await tooltipOf(page, "#response-time")).rows);
     assert.ok(names.includes("waitress (first)") && names.includes("waitress (second)"), String(names));
     const factors = await page.locator("#forest .factor:not(.axis)").count();
     assert.ok(factors > SERVERS);
     assert.equal(factors, await page.locator("#forest tbody tr").count());
-    await picture(page, "change");
+    await screenshot(page, "change");
   });
 });
 
 for (const [colorScheme, width] of [["light", 1200], ["dark", 1200], ["light", 400]] as const) {
-  test(`a capacity search draws in ${width} pixels on a ${colorScheme} screen`, async () => {
+  test(`a capacity search is drawn at ${width} px in ${colorScheme} mode`, async () => {
     await visit(browser, "capacity", { colorScheme, viewport: { width, height: 900 } }, async (page) => {
-      const inked = await inkOf(page, "#searches");
-      assert.equal(inked.length, SEARCHES * VIEWS);
-      assert.ok(Math.min(...inked) > 500, String(inked));
-      assert.equal(await isWiderThanTheScreen(page), false);
-      await picture(page, `capacity-${colorScheme}-${width}`);
-      await page.locator("#search-0").screenshot({ path: join(PICTURES, `search-${colorScheme}-${width}.png`) });
+      const pixels = await inkedPixels(page, "#searches");
+      assert.equal(pixels.length, SEARCHES * VIEWS_PER_SEARCH);
+      assert.ok(Math.min(...pixels) > 500, String(pixels));
+      assert.equal(await overflowsHorizontally(page), false);
+      await screenshot(page, `capacity-${colorScheme}-${width}`);
+      await page.locator("#search-0").screenshot({ path: join(SCREENSHOTS, `search-${colorScheme}-${width}.png`) });
     });
   });
 }
 
-test("the bars of the slowest requests say what their table says, and follow the reader", async () => {
+test("bars of the slowest requests match the table and update with the hidden servers and the load", async () => {
   await visit(browser, "single", {}, async (page) => {
     const bars = page.locator("#tail .bar");
     const load = (await page.locator("#tail .chooser [aria-pressed=true]").getAttribute("data-choice")) ?? "";
     assert.ok((await bars.count()) >= 5);
     for (const bar of await bars.all()) {
       await bar.focus();
-      const { title, rows } = await tipOf(page, "#tail");
+      const { title, rows } = await tooltipOf(page, "#tail");
       for (const [part, value] of Object.entries(rows)) {
-        assert.equal((await columnOf(page, "#tail", part, load))[title], value, `${title} ${part}`);
+        assert.equal((await tableColumn(page, "#tail", part, load))[title], value, `${title} ${part}`);
       }
       const label = (await bar.getAttribute("aria-label")) ?? "";
       assert.ok(Object.entries(rows).every(([part, value]) => label.includes(`${part} ${value}`)), label);
@@ -300,61 +321,61 @@ test("the bars of the slowest requests say what their table says, and follow the
     assert.equal(await bars.count(), before - 1);
     await page.locator("#tail .chooser button[data-choice='1,000']").click();
     assert.match(await page.evaluate(() => location.hash), /load=1%2C000/);
-    await page.locator("#tail").screenshot({ path: join(PICTURES, "tail.png") });
+    await page.locator("#tail").screenshot({ path: join(SCREENSHOTS, "tail.png") });
   });
 });
 
-test("a trial says the same to the pointer, to the keyboard and in the table", async () => {
+test("trial tooltips match the table and disappear when the pointer leaves", async () => {
   await visit(browser, "capacity", {}, async (page) => {
     const over = page.locator("#search-0 .u-over").first();
     await over.focus();
     for (let step = 0; step < 5; step += 1) {
       await page.keyboard.press("ArrowRight");
-      const { title, rows } = await tipOf(page, "#search-0");
+      const { title, rows } = await tooltipOf(page, "#search-0");
       const number = title.match(/^trial (\d+) · /)?.[1] ?? "";
-      const fields = await page.locator("#search-0 tbody tr").nth(Number(number) - 1).locator("td").allTextContents();
-      const [, phase, outcome, , rate, p99, failed] = fields;
+      const row = page.locator("#search-0 tbody tr").nth(Number(number) - 1);
+      const [, phase, outcome, , rate, p99, failed] = await row.locator("td").allTextContents();
       assert.equal(title, `trial ${number} · ${phase}`);
       assert.deepEqual(rows, { rate, p99, failed, outcome });
     }
-    const before = await drawnOn(page, "#search-0");
+    const before = await canvasImages(page, "#search-0");
     await hover(page, "#search-0", 0.5);
     await page.mouse.move(5, 5);
     assert.equal(await page.locator("#search-0 .tip:not([hidden])").count(), 0);
-    assert.notDeepEqual(await drawnOn(page, "#search-0"), before);
+    assert.notDeepEqual(await canvasImages(page, "#search-0"), before);
   });
 });
 
 for (const [colorScheme, width] of [["light", 1200], ["dark", 400]] as const) {
-  test(`the page of a load draws in ${width} pixels on a ${colorScheme} screen`, async () => {
+  test(`the report of a single load is drawn at ${width} px in ${colorScheme} mode`, async () => {
     await visit(browser, "load", { colorScheme, viewport: { width, height: 900 } }, async (page) => {
-      const inked = await inkOf(page);
-      assert.ok(inked.length >= 1 + 4, "percentiles; response time, CPU, throttling and memory over time");
-      assert.ok(Math.min(...inked) > 200, String(inked));
-      assert.equal(await isWiderThanTheScreen(page), false);
+      const pixels = await inkedPixels(page);
+      assert.ok(pixels.length >= 1 + 4, "percentiles; response time, CPU, throttling and memory over time");
+      assert.ok(Math.min(...pixels) > 200, String(pixels));
+      assert.equal(await overflowsHorizontally(page), false);
       await hover(page, "#spectrum", 0.01);
-      assert.match((await tipOf(page, "#spectrum")).title, /^p50 · /);
-      await picture(page, `load-${colorScheme}-${width}`);
+      assert.match((await tooltipOf(page, "#spectrum")).title, /^p50 · /);
+      await screenshot(page, `load-${colorScheme}-${width}`);
     });
   });
 }
 
 for (const name of ["single", "change", "capacity", "load"]) {
   for (const colorScheme of ["light", "dark"] as const) {
-    test(`axe has nothing serious to say of ${name}, ${colorScheme}`, async () => {
+    test(`the ${name} page has no serious accessibility violations in ${colorScheme} mode`, async () => {
       await visit(browser, name, { colorScheme }, async (page) => {
-        assert.deepEqual(await seriousOf(page, axe.source), []);
+        assert.deepEqual(await seriousViolations(page, axe.source), []);
       });
     });
   }
 }
 
-test("a page of nine servers and one of thirty open in under a second", async () => {
+test("pages with 9 and 30 servers load in under 1 s of CPU time", async () => {
   for (const name of ["nine", "thirty"]) {
     await visit(browser, name, {}, async (page) => {
-      const busy = await busySeconds(page, () => page.reload());
-      assert.ok(Math.min(...(await inkOf(page))) > 500);
-      assert.ok(busy > 0 && busy < 1, `${name}: ${busy} s`);
+      const seconds = await mainThreadSeconds(page, () => page.reload());
+      assert.ok(Math.min(...(await inkedPixels(page))) > 500);
+      assert.ok(seconds > 0 && seconds < 1, `${name}: ${seconds} s`);
     });
   }
 });
