@@ -1,10 +1,10 @@
-//! The library's top modules depend on one another in one direction only, in the order of
+//! Top-level modules of the library depend on each other in one direction only, in the order of
 //! `ARCHITECTURE.md`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Top down: a module uses only itself and those below it.
+/// From top to bottom: a module may use only itself and the modules below it.
 const ORDER: [&str; 12] = [
     "engine",
     "report",
@@ -20,36 +20,36 @@ const ORDER: [&str; 12] = [
     "base",
 ];
 
-/// Maximum number of entries in a folder, for readability.
+/// Maximum number of entries in the source directory, for readability.
 const MAX_ENTRIES: usize = 20;
 
-fn source_folder() -> PathBuf {
+fn source_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let folder_entries = std::fs::read_dir(folder).expect("a readable folder");
-    let mut paths: Vec<PathBuf> = folder_entries
-        .map(|entry| entry.expect("an entry").path())
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let directory_entries = std::fs::read_dir(directory).expect("a readable directory");
+    let mut paths: Vec<PathBuf> = directory_entries
+        .map(|entry| entry.expect("a directory entry").path())
         .collect();
     paths.sort();
     paths
 }
 
-fn name_of(path: &Path) -> String {
+fn module_name(path: &Path) -> String {
     path.file_stem()
-        .expect("a name")
+        .expect("a file name")
         .to_string_lossy()
         .into_owned()
 }
 
 /// Source files of a module, excluding those used only by tests.
-fn source_files(folder: &Path) -> Vec<PathBuf> {
-    let is_of_tests = |path: &Path| ["tests", "oracle"].contains(&name_of(path).as_str());
+fn source_files(directory: &Path) -> Vec<PathBuf> {
+    let is_test_only = |path: &Path| ["tests", "oracle"].contains(&module_name(path).as_str());
     let mut files = Vec::new();
 
-    for path in entries(folder) {
-        if is_of_tests(&path) {
+    for path in entries(directory) {
+        if is_test_only(&path) {
             continue;
         }
         if path.is_dir() {
@@ -61,40 +61,40 @@ fn source_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Names after `crate::` in the code, excluding comments and unit tests.
-fn used_modules(source: &str) -> BTreeSet<String> {
+/// Names that follow `crate::` in the code, excluding comments and unit tests.
+fn dependencies_of(source: &str) -> BTreeSet<String> {
     let is_code = |line: &&str| !line.trim_start().starts_with("//");
     let lines = source
         .lines()
         .take_while(|line| !line.starts_with("mod tests {"));
-    let mut used = BTreeSet::new();
+    let mut dependencies = BTreeSet::new();
 
     for line in lines.filter(is_code) {
         for path in line.split("crate::").skip(1) {
             let end = path.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
-            used.insert(path[..end.unwrap_or(path.len())].to_owned());
+            dependencies.insert(path[..end.unwrap_or(path.len())].to_owned());
         }
     }
-    used
+    dependencies
 }
 
-fn place(module: &str) -> Option<usize> {
-    ORDER.iter().position(|known| *known == module)
+fn position_in_order(module: &str) -> Option<usize> {
+    ORDER.iter().position(|name| *name == module)
 }
 
-/// Whether code in `module` may use the name `used` at the crate's root.
-fn is_allowed(module: &str, used: &str) -> bool {
-    let places = place(module).zip(place(used));
-    places.is_some_and(|(user, dependency)| user <= dependency)
+/// Whether code in `module` may use the name `dependency` at the crate's root.
+fn is_allowed(module: &str, dependency: &str) -> bool {
+    let positions = position_in_order(module).zip(position_in_order(dependency));
+    positions.is_some_and(|(user, used)| user <= used)
 }
 
 #[test]
-fn modules_use_only_those_below_them() {
+fn modules_depend_only_on_lower_modules() {
     let mut uses = BTreeSet::new();
     let mut violations = Vec::new();
 
     for module in ORDER {
-        for file in source_files(&source_folder().join(module)) {
+        for file in source_files(&source_directory().join(module)) {
             let source = std::fs::read_to_string(&file).expect("a source file");
             assert!(
                 !source.contains("super::super"),
@@ -102,11 +102,11 @@ fn modules_use_only_those_below_them() {
                 file.display()
             );
 
-            for used in used_modules(&source) {
-                if !is_allowed(module, &used) {
-                    violations.push(format!("{}: crate::{used}", file.display()));
+            for dependency in dependencies_of(&source) {
+                if !is_allowed(module, &dependency) {
+                    violations.push(format!("{}: crate::{dependency}", file.display()));
                 }
-                uses.insert((module, used));
+                uses.insert((module, dependency));
             }
         }
     }
@@ -119,14 +119,17 @@ fn modules_use_only_those_below_them() {
     );
     assert!(
         uses.contains(&("engine", "report".to_owned())),
-        "the sources were not read: {uses:?}"
+        "known dependency not found: {uses:?}"
     );
 }
 
 #[test]
-fn every_top_module_has_a_place_in_the_order() {
-    let tops = entries(&source_folder());
-    let names: BTreeSet<String> = tops.iter().map(|path| name_of(path)).collect();
+fn every_top_level_module_is_in_the_order() {
+    let top_level_paths = entries(&source_directory());
+    let names: BTreeSet<String> = top_level_paths
+        .iter()
+        .map(|path| module_name(path))
+        .collect();
     let known: BTreeSet<String> = ["bin", "lib"]
         .into_iter()
         .chain(ORDER)
@@ -134,11 +137,15 @@ fn every_top_module_has_a_place_in_the_order() {
         .collect();
 
     assert_eq!(names, known);
-    assert!(tops.len() <= MAX_ENTRIES, "{} entries", tops.len());
+    assert!(
+        top_level_paths.len() <= MAX_ENTRIES,
+        "{} entries",
+        top_level_paths.len()
+    );
 }
 
 #[test]
-fn a_use_of_a_higher_module_is_found() {
+fn a_dependency_on_a_higher_module_is_detected() {
     let source = "\
 //! See [`crate::engine`].
 use crate::base::clock;
@@ -147,9 +154,9 @@ mod tests {
     use crate::engine::run;
 }
 ";
-    let used: Vec<String> = used_modules(source).into_iter().collect();
+    let dependencies: Vec<String> = dependencies_of(source).into_iter().collect();
 
-    assert_eq!(used, ["base", "judge"]);
+    assert_eq!(dependencies, ["base", "judge"]);
     assert!(is_allowed("record", "base") && is_allowed("record", "record"));
     assert!(!is_allowed("record", "judge"), "a higher module");
     assert!(
@@ -157,7 +164,7 @@ mod tests {
         "a name that the root exports"
     );
     assert_eq!(
-        used_modules("use crate::{engine, base};"),
+        dependencies_of("use crate::{engine, base};"),
         BTreeSet::from([String::new()])
     );
     assert!(!is_allowed("record", ""), "a group of modules");
