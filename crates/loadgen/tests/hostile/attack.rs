@@ -1,4 +1,4 @@
-//! Attacks by a hostile server, and their outcomes.
+//! Attacks by hostile servers, and their possible outcomes.
 
 use std::time::Duration;
 
@@ -20,20 +20,20 @@ pub struct Attack {
     /// Pause before each repetition of `endless`.
     pub pause: Duration,
     pub closes: bool,
-    /// Whether the server keeps reading; otherwise, data from the client stays in the socket
+    /// Whether the server keeps reading. Otherwise, data from the client stays in the socket
     /// buffers.
-    pub reads_on: bool,
+    pub keeps_reading: bool,
     /// The client's connection reuse.
     pub keepalive: Keepalive,
     pub request_bytes: usize,
-    /// Possible outcomes; which one occurs depends on how fast the client is.
+    /// Possible outcomes, of which one occurs depending on the speed of the client.
     pub expected: Vec<Outcome>,
-    /// Other possible outcomes of the other requests of a connection that carries several; the
-    /// attack concerns the first.
-    pub expected_of_others: Vec<Outcome>,
+    /// Additional outcomes of the other concurrent requests on the connection; the attack is on the
+    /// first request.
+    pub expected_for_others: Vec<Outcome>,
 }
 
-/// A server that sends this once and then nothing.
+/// Sends this once and then nothing.
 pub fn sends(name: &'static str, start: impl AsRef<[u8]>, expected: Outcome) -> Attack {
     Attack {
         name,
@@ -41,15 +41,15 @@ pub fn sends(name: &'static str, start: impl AsRef<[u8]>, expected: Outcome) -> 
         endless: Vec::new(),
         pause: Duration::ZERO,
         closes: false,
-        reads_on: true,
+        keeps_reading: true,
         keepalive: Keepalive::On,
         request_bytes: 0,
         expected: vec![expected],
-        expected_of_others: Vec::new(),
+        expected_for_others: Vec::new(),
     }
 }
 
-/// A server that sends this again and again.
+/// Sends this repeatedly without a pause.
 pub fn floods(name: &'static str, unit: impl AsRef<[u8]>) -> Attack {
     let unit = unit.as_ref();
     Attack {
@@ -59,7 +59,7 @@ pub fn floods(name: &'static str, unit: impl AsRef<[u8]>) -> Attack {
     }
 }
 
-/// A server that sends this and ends the connection.
+/// Sends this and closes the connection.
 pub fn closes(name: &'static str, start: impl AsRef<[u8]>) -> Attack {
     Attack {
         closes: true,
@@ -73,7 +73,7 @@ impl Attack {
         self
     }
 
-    /// Sends this piece by piece without end.
+    /// Sends this repeatedly, with a pause before each repetition.
     pub fn trickles(mut self, piece: impl AsRef<[u8]>, pause: Duration) -> Self {
         (self.endless, self.pause) = (piece.as_ref().to_vec(), pause);
         self
@@ -85,12 +85,12 @@ impl Attack {
     }
 
     pub fn others_end_as(mut self, expected: Outcome) -> Self {
-        self.expected_of_others = vec![expected];
+        self.expected_for_others = vec![expected];
         self
     }
 
     pub fn unread(mut self) -> Self {
-        self.reads_on = false;
+        self.keeps_reading = false;
         self
     }
 
@@ -99,7 +99,7 @@ impl Attack {
         self
     }
 
-    pub fn of_a_large_request(mut self) -> Self {
+    pub fn with_large_request(mut self) -> Self {
         self.request_bytes = LARGE_REQUEST_BYTES;
         self
     }

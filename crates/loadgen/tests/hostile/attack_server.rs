@@ -15,7 +15,7 @@ use crate::tls_server::Certificate;
 
 const PREFACE_BYTES: usize = 24;
 
-/// Runs until it is dropped.
+/// The server; runs until it is dropped.
 pub struct AttackServer {
     pub address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -66,8 +66,8 @@ async fn accept(
 ) {
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     while let Ok((stream, _)) = listener.accept().await {
-        // Otherwise, each short write over TLS waits 40 ms for the acknowledgement of the previous
-        // write.
+        // Without this, each short write over TLS waits 40 ms for the acknowledgement of the
+        // previous one.
         let _ = stream.set_nodelay(true);
         let (acceptor, attack) = (acceptor.clone(), attack.clone());
         tokio::spawn(async move {
@@ -82,7 +82,7 @@ async fn accept(
     }
 }
 
-/// Until either side ends the connection.
+/// Serves until either side closes the connection.
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     attack: &Attack,
@@ -116,11 +116,11 @@ async fn serve(
     let mut sink = tokio::io::sink();
     tokio::select! {
         ended = flood => ended,
-        ended = tokio::io::copy(&mut reader, &mut sink), if attack.reads_on => ended.map(drop),
+        ended = tokio::io::copy(&mut reader, &mut sink), if attack.keeps_reading => ended.map(drop),
     }
 }
 
-/// Reads the head of a request and any part of the body that arrives with it.
+/// Reads the head of a request, and the part of the body that arrives with it.
 async fn read_head(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
     let mut received = Vec::new();
     while !received.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -1,4 +1,4 @@
-//! What a hostile HTTP/1.1 server sends.
+//! Attacks by a hostile HTTP/1.1 server.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\n";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// A connection is never quiet for long.
+/// Pause of slow servers, short enough that the connection is never idle for long.
 const SLOW: Duration = Duration::from_millis(20);
 
 pub fn all() -> Vec<Attack> {
@@ -21,7 +21,6 @@ pub fn all() -> Vec<Attack> {
 fn floods_of_bytes() -> Vec<Attack> {
     let after = |start: &str, unit: &str, name| floods(name, unit).after(start);
     let hints = format!("HTTP/1.1 103 Early Hints\r\n{}\r\n", "a: b\r\n".repeat(100));
-    let in_time = [Timeout];
     vec![
         after(OK, "a", "a field name"),
         after(&format!("{OK}X: "), "a", "a field"),
@@ -35,12 +34,12 @@ fn floods_of_bytes() -> Vec<Attack> {
         floods("spaces", " "),
         floods("zeros", "\0"),
         floods("garbage", "\x00\u{ff}\r\n\x16\x03"),
-        floods("100", "HTTP/1.1 100 Continue\r\n\r\n").ends_as(&in_time),
-        floods("103 with many fields", &hints).ends_as(&in_time),
+        floods("100", "HTTP/1.1 100 Continue\r\n\r\n").ends_as(&[Timeout]),
+        floods("103 with many fields", &hints).ends_as(&[Timeout]),
         floods("101", "HTTP/1.1 101 Switching Protocols\r\n\r\n"),
-        after(&format!("{OK}\r\n"), "a", "a body").ends_as(&in_time),
-        after("HTTP/1.1 500 No\r\n\r\n", "a", "a body of an error").ends_as(&in_time),
-        after(CHUNKED, "1;a=b\r\nx\r\n", "chunks").ends_as(&in_time),
+        after(&format!("{OK}\r\n"), "a", "a body").ends_as(&[Timeout]),
+        after("HTTP/1.1 500 No\r\n\r\n", "a", "a body of an error").ends_as(&[Timeout]),
+        after(CHUNKED, "1;a=b\r\nx\r\n", "chunks").ends_as(&[Timeout]),
         after(CHUNKED, "0", "a chunk size"),
         after(&format!("{CHUNKED}1;"), "a", "an extension"),
         after(&format!("{CHUNKED}0\r\nT: "), "a", "a trailer"),
@@ -50,13 +49,13 @@ fn floods_of_bytes() -> Vec<Attack> {
             "a",
             "a huge chunk",
         )
-        .ends_as(&in_time),
+        .ends_as(&[Timeout]),
         after(
             &format!("{OK}Content-Length: 9223372036854775807\r\n\r\n"),
             "a",
             "a huge length",
         )
-        .ends_as(&in_time),
+        .ends_as(&[Timeout]),
     ]
 }
 
@@ -84,8 +83,8 @@ fn delays() -> Vec<Attack> {
         ),
         slow("slow chunks", CHUNKED, "1\r\na\r\n"),
         slow("slow 100", "", "HTTP/1.1 100 Continue\r\n\r\n"),
-        silent("a request that nobody reads", "")
-            .of_a_large_request()
+        silent("an unread request", "")
+            .with_large_request()
             .unread(),
     ]
 }
@@ -140,7 +139,7 @@ fn violations() -> Vec<Attack> {
         chunked("a negative chunk size", "-1\r\n"),
         chunked("a chunk size of 17 digits", "FFFFFFFFFFFFFFFFF\r\n"),
         sends(
-            "a body without one",
+            "a body of a response without one",
             "HTTP/1.1 204 No Content\r\n\r\nhello",
             HttpStatus,
         ),

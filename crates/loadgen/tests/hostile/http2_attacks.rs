@@ -1,4 +1,4 @@
-//! What a hostile HTTP/2 server sends.
+//! Attacks by a hostile HTTP/2 server.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::attack::{Attack, closes, floods, sends};
 
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// A connection is never quiet for long.
+/// Pause of slow servers, short enough that the connection is never idle for long.
 const SLOW: Duration = Duration::from_millis(20);
 
 const DATA: u8 = 0;
@@ -27,7 +27,7 @@ pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 
-/// Stream of the only request on each connection.
+/// Stream of the first request on each connection.
 pub const STREAM: u32 = 1;
 /// `:status: 200` from the static table.
 pub const STATUS_200: &[u8] = &[0x88];
@@ -51,7 +51,7 @@ pub fn data(flags: u8, payload: &[u8]) -> Vec<u8> {
     frame(DATA, flags, STREAM, payload)
 }
 
-/// Settings with one parameter.
+/// A SETTINGS frame with one parameter.
 fn setting(name: u8, value: u32) -> Vec<u8> {
     frame(
         SETTINGS,
@@ -73,11 +73,11 @@ fn reset(stream: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes())
 }
 
-fn whole_response() -> Vec<u8> {
+fn complete_response() -> Vec<u8> {
     [head(STATUS_200), data(END_STREAM, b"hello")].concat()
 }
 
-/// A literal field that is not indexed.
+/// A literal field without indexing.
 pub fn field(name: &str, value: &str) -> Vec<u8> {
     let mut block = vec![0, u8::try_from(name.len()).unwrap()];
     block.extend(name.as_bytes());
@@ -99,9 +99,9 @@ pub fn all() -> Vec<Attack> {
     .concat()
 }
 
-/// An HPACK bomb: a few bytes that expand to 32 MB, from one field of 4 kB and references to it.
+/// An HPACK bomb: 12 kB that expand to 32 MB, with one field of 4 kB and 8,000 references to it.
 fn bomb() -> Vec<u8> {
-    // A literal with indexing: its lengths exceed the prefix of 7 bits, so 4,000 is 127 + 3,873.
+    // A literal with indexing. The length 4,000 exceeds the 7-bit prefix, so it is 127 + 3,873.
     let mut block = vec![0x40, 1, b'a', 127, 0xa1, 0x1e];
     block.extend([b'v'; 4_000]);
     // References to the newest entry of the dynamic table.
@@ -114,10 +114,11 @@ fn floods_of_frames() -> Vec<Attack> {
     let ping = frame(PING, 0, 0, &[0; 8]);
     let fields = field("a", "b").repeat(1_000);
     let many_fields = head(&[STATUS_103, &fields[..]].concat());
-    let begun = frame(HEADERS, 0, STREAM, STATUS_200);
-    let continued = |fields| frame(CONTINUATION, 0, STREAM, fields);
+    let unfinished_head = frame(HEADERS, 0, STREAM, STATUS_200);
+    let continuation = |fields| frame(CONTINUATION, 0, STREAM, fields);
     let priority = frame(PRIORITY, 0, STREAM, &[0, 0, 0, 3, 1]);
     let body = data(0, &[b'a'; CHUNK_BYTES]);
+
     vec![
         floods("1xx", head(STATUS_103)),
         floods("1xx with many fields", &many_fields).ends_as(&[BadBody, Timeout]),
@@ -132,8 +133,8 @@ fn floods_of_frames() -> Vec<Attack> {
             .ends_as(&[Reset])
             .others_end_as(BadBody),
         floods("RST_STREAM of another stream", reset(99)),
-        floods("CONTINUATION", continued(&fields)).after(&begun),
-        floods("empty CONTINUATION", continued(&[])).after(&begun),
+        floods("CONTINUATION", continuation(&fields)).after(&unfinished_head),
+        floods("empty CONTINUATION", continuation(&[])).after(&unfinished_head),
         floods(
             "compression bombs",
             head(&[STATUS_103, &bomb()[..]].concat()),
@@ -152,8 +153,7 @@ fn floods_of_frames() -> Vec<Attack> {
         floods("single bytes", data(0, b"a"))
             .after(head(STATUS_200))
             .ends_as(&[Timeout])
-            // Frames after a timeout of their stream are a flood for the other streams of the
-            // connection.
+            // After a timeout of this stream, its frames are a flood for the other streams.
             .others_end_as(BadBody),
         floods("endless body", &body)
             .after(head(STATUS_200))
@@ -161,7 +161,7 @@ fn floods_of_frames() -> Vec<Attack> {
     ]
 }
 
-/// The flood hits a connection that is idle, or already carries the next request.
+/// Floods a connection that is idle or already carries the next request.
 fn floods_after_the_response() -> Vec<Attack> {
     let floods = [
         floods("PING after the response", frame(PING, 0, 0, &[0; 8])),
@@ -171,7 +171,7 @@ fn floods_after_the_response() -> Vec<Attack> {
     floods
         .map(|flood| {
             flood
-                .after(whole_response())
+                .after(complete_response())
                 .ends_as(&[Outcome::Ok, BadBody])
         })
         .to_vec()
@@ -182,13 +182,13 @@ fn delays() -> Vec<Attack> {
     let silent = |name, start| sends(name, start, Timeout);
     let slow = |name, start: Vec<u8>, piece: Vec<u8>| silent(name, start).trickles(piece, SLOW);
     let half = |frame: Vec<u8>| frame[..frame.len() / 2].to_vec();
-    let begun = frame(HEADERS, 0, STREAM, STATUS_200);
+    let unfinished_head = frame(HEADERS, 0, STREAM, STATUS_200);
     vec![
         silent("silence", Vec::new()),
         silent("half a head", half(head(STATUS_200))),
-        silent("a head without its end", begun.clone()),
+        silent("a head without its end", unfinished_head.clone()),
         silent("a head alone", head(STATUS_200)),
-        many_fields_without_end(),
+        endless_head_with_many_fields(),
         silent(
             "half a body",
             [head(STATUS_200), half(data(END_STREAM, b"hello"))].concat(),
@@ -197,10 +197,10 @@ fn delays() -> Vec<Attack> {
         silent("no more streams", setting(3, 0)),
         slow(
             "a slow head",
-            begun,
+            unfinished_head,
             frame(CONTINUATION, 0, STREAM, &field("a", "b")),
         )
-        // After 20 frames, before the timeout.
+        // The head may be rejected after 20 frames, before the timeout.
         .ends_as(&[Timeout, BadBody]),
         slow("a slow body", head(STATUS_200), data(0, b"a")),
         slow("slow 103", Vec::new(), head(STATUS_103)),
@@ -209,25 +209,26 @@ fn delays() -> Vec<Attack> {
     ]
 }
 
-/// As many fields as possible of a head that never ends. A field of 5 bytes counts as 34, and h2
-/// tolerates four times the permitted length before it ends the connection.
-pub fn many_fields_without_end() -> Attack {
+/// A head that never ends, with as many fields as possible. A field of 5 bytes counts as 34, and h2
+/// tolerates four times the permitted length before it closes the connection.
+pub fn endless_head_with_many_fields() -> Attack {
     const FIELDS_PER_FRAME: usize = 3_000;
     let fields = field("a", "b").repeat(FIELDS_PER_FRAME);
-    let continued = frame(CONTINUATION, 0, STREAM, &fields);
-    let begun = frame(HEADERS, 0, STREAM, STATUS_200);
-    let start = [begun, continued.repeat(10)].concat();
-    sends("many fields without an end", start, Timeout)
+    let continuation = frame(CONTINUATION, 0, STREAM, &fields);
+    let unfinished_head = frame(HEADERS, 0, STREAM, STATUS_200);
+    let start = [unfinished_head, continuation.repeat(10)].concat();
+    sends("many fields of an endless head", start, Timeout)
 }
 
-/// The server accepts the request slowly or not at all.
+/// Accepts the body of the request slowly or not at all.
 fn stalls() -> Vec<Attack> {
-    let stalls = |name, start| sends(name, start, Timeout).of_a_large_request();
+    let stalls = |name, start| sends(name, start, Timeout).with_large_request();
     let grants = |name, unit: Vec<u8>| Attack {
         endless: unit,
         ..stalls(name, Vec::new())
     };
     let both = [window(0, 1), window(STREAM, 1)].concat();
+
     vec![
         stalls("no window", Vec::new()),
         stalls("no window, unread", Vec::new()).unread(),
@@ -235,8 +236,8 @@ fn stalls() -> Vec<Attack> {
         stalls("a window for the stream alone", window(STREAM, 1 << 20)),
         stalls("a window that shrinks", setting(4, 0)),
         grants("a window of single bytes", both.repeat(1_000)).ends_as(&[Timeout, BadBody]),
-        sends("an early response", whole_response(), Outcome::Ok)
-            .of_a_large_request()
+        sends("an early response", complete_response(), Outcome::Ok)
+            .with_large_request()
             .once_per_connection(),
     ]
 }
@@ -244,13 +245,14 @@ fn stalls() -> Vec<Attack> {
 /// Frames that HTTP/2 forbids.
 fn violations_of_frames() -> Vec<Attack> {
     let on_no_stream = frame(HEADERS, END_HEADERS, 0, STATUS_200);
-    // The eighth stream of a connection has number 15.
-    let foreign = frame(HEADERS, END_HEADERS, 99, STATUS_200);
+    // Stream 99 does not exist: the eighth stream of a connection has number 15.
+    let unopened = frame(HEADERS, END_HEADERS, 99, STATUS_200);
     let promise = frame(PUSH_PROMISE, END_HEADERS, STREAM, &[0, 0, 0, 2, 0x82]);
     let ping = frame(PING, 0, 0, &[0; 8]);
     let interrupted = [frame(HEADERS, 0, STREAM, STATUS_200), ping].concat();
     let padded = [head(STATUS_200), data(PADDED, &[200, 1, 2])].concat();
     let violates = |name, start| sends(name, start, BadBody);
+
     vec![
         violates(
             "HTTP/1.1",
@@ -269,7 +271,7 @@ fn violations_of_frames() -> Vec<Attack> {
         violates("data of no stream", frame(DATA, 0, 0, b"hello")),
         violates("padding beyond the frame", padded),
         violates("a head of no stream", on_no_stream),
-        violates("a stream that nobody opened", foreign),
+        violates("a stream that was not opened", unopened),
         violates("another frame within a head", interrupted),
         violates(
             "CONTINUATION of nothing",
@@ -289,8 +291,9 @@ fn violations_of_messages() -> Vec<Attack> {
     let long = status_and(&field("content-length", "9"));
     let late_status = head(&[&field("a", "b")[..], STATUS_200].concat());
     let with_data = |head: &[u8], body| [head, &data(END_STREAM, body)].concat();
-    // Most violations end only their stream; the other streams continue and get no response.
+    // Most violations end only their stream; requests on the other streams time out.
     let violates = |name, start| sends(name, start, BadBody).others_end_as(Timeout);
+
     vec![
         violates("no status", head(&field("a", "b"))),
         violates("two statuses", status_and(STATUS_200)),
@@ -317,8 +320,8 @@ fn ends() -> Vec<Attack> {
         closes("the end of half a response", half.clone()),
         closes("the end after GOAWAY", half_and(go_away(STREAM))),
         sends("a reset within the body", half_and(reset(STREAM)), Reset).others_end_as(Timeout),
-        // The server has refused streams that were opened before the GOAWAY arrived (RFC 9113, 6.8).
+        // GOAWAY refuses the later streams (RFC 9113, section 6.8).
         sends("GOAWAY within the body", half_and(go_away(STREAM)), Timeout).others_end_as(Reset),
-        sends("a response", whole_response(), Outcome::Ok).once_per_connection(),
+        sends("a response", complete_response(), Outcome::Ok).once_per_connection(),
     ]
 }

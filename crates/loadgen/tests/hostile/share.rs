@@ -3,11 +3,11 @@
 use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Each part takes about three minutes on two cores.
+/// Number of parts, each of which takes about three minutes on two cores.
 const SHARES: usize = 4;
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
-/// Number of the share, from 1. If unset, the share of the day is run.
+/// Selects the share, from 1. If unset, the share of the day is run.
 const VARIABLE: &str = "WSGILOAD_HOSTILE_SHARE";
 
 /// One of the parts into which the scenarios are divided.
@@ -24,8 +24,9 @@ impl Share {
         };
         let number = share.0 + 1;
         print_line(&format!(
-            "share {number} of {SHARES}, by {VARIABLE} or the day; make test-long tries all"
+            "share {number} of {SHARES}, selected by {VARIABLE} or the day; make test-long runs all"
         ));
+
         share
     }
 
@@ -40,13 +41,13 @@ impl Share {
         Self(usize::try_from(days).unwrap() % SHARES)
     }
 
-    /// Every fourth scenario: similar scenarios are neighbors, so they run on different days.
+    /// Every fourth scenario. Similar scenarios are neighbors, so they run on different days.
     pub fn of<T>(self, all: Vec<T>) -> Vec<T> {
         all.into_iter().skip(self.0).step_by(SHARES).collect()
     }
 }
 
-/// Prints to standard error without a printing macro, whose output the test harness would capture.
+/// Prints to stderr. The test harness would capture the output of a printing macro.
 pub fn print_line(text: &str) {
     // Errors are ignored, because they could not be reported.
     let _ = writeln!(std::io::stderr(), "hostile servers: {text}");
@@ -55,11 +56,13 @@ pub fn print_line(text: &str) {
 #[test]
 fn the_shares_together_contain_every_scenario_once() {
     let shares = (1..=SHARES).map(|number| Share::numbered(&number.to_string()).unwrap());
-    let mut tried: Vec<usize> = shares
+    let mut covered: Vec<usize> = shares
         .flat_map(|share| share.of((0..75).collect()))
         .collect();
-    tried.sort_unstable();
-    assert_eq!(tried, (0..75).collect::<Vec<_>>());
+    covered.sort_unstable();
+
+    assert_eq!(covered, (0..75).collect::<Vec<_>>());
+
     for text in ["0", "5", "-1", "", "all"] {
         assert!(Share::numbered(text).is_none(), "{text}");
     }

@@ -1,4 +1,4 @@
-//! One load against a hostile server, and what must hold whatever the server does.
+//! Runs one load against a hostile server and checks what must hold whatever the server sends.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -8,65 +8,68 @@ use loadgen::{LoadReport, Outcome, StopToken, run};
 use crate::attack::Attack;
 use crate::attack_server::AttackServer;
 use crate::resident_memory;
-use crate::support::{Others, assert_sound};
-use crate::way::Way;
+use crate::support::{OtherProcesses, assert_consistent};
+use crate::way::LoadVariant;
 
-/// Maximum delay after the plan and a timeout; the host also runs the flooding server.
-const LATE: Duration = Duration::from_secs(1);
+/// Maximum delay after the end of the plan and one timeout. The host also runs the flooding server.
+const MAX_DELAY: Duration = Duration::from_secs(1);
 
-/// Maximum growth of the whole process, including the server: 64 MB. Memory that earlier loads have
-/// freed stays with the process.
-const GROWTH_LIMIT_KIB: u64 = 64_000_000 / 1024;
+/// Maximum growth of the whole process, including the server: 64 MB. The process keeps memory that
+/// earlier loads have freed.
+const MAX_GROWTH_KIB: u64 = 64_000_000 / 1024;
 
 const ATTEMPTS: usize = 3;
 
 /// The results of a load.
 pub struct Trial {
     pub report: LoadReport,
-    /// Memory before the load and at its peak; `None` if the kernel does not report it.
+    /// Resident memory before the load, and its peak; `None` if the kernel does not report it.
     before_kib: Option<u64>,
     peak_kib: Option<u64>,
-    /// How long the load continued after the plan and a timeout.
-    late: Duration,
+    /// How long the load continued after the end of the plan and one timeout.
+    delay: Duration,
     /// Violations of the expectations.
-    faults: Vec<String>,
-    /// Other possible causes of the violations.
+    violations: Vec<String>,
+    /// A disturbance by the host that may have caused the violations.
     disturbance: Option<String>,
 }
 
-/// Runs the load, and repeats it if the host may have caused a violation: on a busy host, a
-/// response or the end of a load can be late, and more connections are open at the same time.
-pub fn drive_undisturbed(attack: &Attack, way: Way<'_>) -> Trial {
+/// Runs the load, and repeats it if the host may have caused a violation: on a busy host, responses
+/// and the end of a load may be late, and more connections are open at the same time.
+pub fn run_until_undisturbed(attack: &Attack, variant: LoadVariant<'_>) -> Trial {
     let mut repeats = 1..ATTEMPTS;
     loop {
-        let others = Others::now();
-        let mut trial = drive(attack, way);
-        trial.faults = trial.faults(&way.expected(attack));
+        let others = OtherProcesses::now();
+        let mut trial = run_load(attack, variant);
+        trial.violations = trial.violations(&variant.expected(attack));
         trial.disturbance = others.disturbance();
-        if trial.faults.is_empty() || trial.disturbance.is_none() || repeats.next().is_none() {
+        if trial.violations.is_empty() || trial.disturbance.is_none() || repeats.next().is_none() {
             return trial;
         }
     }
 }
 
 /// Runs the load once.
-pub fn drive(attack: &Attack, way: Way<'_>) -> Trial {
-    let server = AttackServer::start(attack, way.protocol.version, way.certificate);
-    let plan = way.plan(attack, &format!("{}://{}/", way.scheme(), server.address));
+pub fn run_load(attack: &Attack, variant: LoadVariant<'_>) -> Trial {
+    let server = AttackServer::start(attack, variant.protocol.version, variant.certificate);
+    let plan = variant.plan(
+        attack,
+        &format!("{}://{}/", variant.scheme(), server.address),
+    );
 
-    let before_kib = resident_memory::peak_from_now_kib();
+    let before_kib = resident_memory::reset_peak_kib();
     let start = Instant::now();
     let report = run(&plan, &StopToken::new()).unwrap();
-    let took = start.elapsed();
+    let elapsed = start.elapsed();
 
-    assert_sound(&report);
+    assert_consistent(&report);
     let planned = Duration::from_nanos(plan.phases.load_ns() + plan.timeout_ns);
     Trial {
         report,
         before_kib,
         peak_kib: resident_memory::peak_kib(),
-        late: took.saturating_sub(planned),
-        faults: Vec::new(),
+        delay: elapsed.saturating_sub(planned),
+        violations: Vec::new(),
         disturbance: None,
     }
 }
@@ -77,13 +80,13 @@ impl Trial {
         Some(self.peak_kib?.saturating_sub(self.before_kib?))
     }
 
-    fn faults(&self, expected: &[Outcome]) -> Vec<String> {
-        let mut faults = Vec::new();
-        if self.late > LATE {
-            faults.push(format!("ended {:?} after plan and timeout", self.late));
+    fn violations(&self, expected: &[Outcome]) -> Vec<String> {
+        let mut violations = Vec::new();
+        if self.delay > MAX_DELAY {
+            violations.push(format!("ended {:?} after plan and timeout", self.delay));
         }
-        if let Some(growth_kib) = self.growth_kib().filter(|kib| *kib > GROWTH_LIMIT_KIB) {
-            faults.push(format!("grew by {growth_kib} KiB"));
+        if let Some(growth_kib) = self.growth_kib().filter(|kib| *kib > MAX_GROWTH_KIB) {
+            violations.push(format!("grew by {growth_kib} KiB"));
         }
 
         let report = &self.report;
@@ -91,39 +94,39 @@ impl Trial {
             .iter()
             .map(|outcome| report.outcome(*outcome))
             .sum();
-        // Some requests are cut off by the end of the plan.
+        // Requests may be unfinished at the end of the plan.
         let has_others = attributed + report.outcome(Outcome::Unfinished) != report.scheduled();
         if attributed == 0 || has_others {
-            faults.push(format!("{:?}, not {expected:?}", report.outcomes));
+            violations.push(format!("{:?}, expected {expected:?}", report.outcomes));
         }
-        faults
+        violations
     }
 }
 
 /// The results of many loads.
 #[derive(Default)]
 pub struct Tally {
-    pub faults: Vec<String>,
+    pub violations: Vec<String>,
     /// Violations on a busy host, which prove nothing.
     pub inconclusive: Vec<String>,
     loads: u64,
     requests: u64,
     peak: (u64, String),
-    latest: (Duration, String),
+    longest_delay: (Duration, String),
 }
 
 impl Tally {
-    pub fn note(&mut self, trial: &Trial, attack: &Attack, way: Way<'_>) {
+    pub fn note(&mut self, trial: &Trial, attack: &Attack, variant: LoadVariant<'_>) {
         self.loads += 1;
         self.requests += trial.report.scheduled();
-        let what = || format!("{} over {way}", attack.name);
-        for fault in &trial.faults {
-            let fault = format!("{}: {fault}", what());
+        let what = || format!("{} over {variant}", attack.name);
+        for violation in &trial.violations {
+            let violation = format!("{}: {violation}", what());
             match &trial.disturbance {
                 Some(disturbance) => self
                     .inconclusive
-                    .push(format!("{fault}, but {disturbance}")),
-                None => self.faults.push(fault),
+                    .push(format!("{violation}, but {disturbance}")),
+                None => self.violations.push(violation),
             }
         }
 
@@ -131,8 +134,8 @@ impl Tally {
         if peak_kib > self.peak.0 {
             self.peak = (peak_kib, what());
         }
-        if trial.late > self.latest.0 {
-            self.latest = (trial.late, what());
+        if trial.delay > self.longest_delay.0 {
+            self.longest_delay = (trial.delay, what());
         }
     }
 }
@@ -140,11 +143,11 @@ impl Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (loads, requests) = (self.loads, self.requests);
-        let ((peak_kib, largest), (late, latest)) = (&self.peak, &self.latest);
+        let ((peak_kib, largest), (delay, slowest)) = (&self.peak, &self.longest_delay);
         write!(
             formatter,
             "{loads} loads, {requests} requests; at most {peak_kib} KiB \
-            ({largest}); ended at most {late:?} after plan and timeout ({latest})"
+            ({largest}); ended at most {delay:?} after plan and timeout ({slowest})"
         )
     }
 }

@@ -1,4 +1,4 @@
-//! How a load reaches a hostile server, and the possible outcomes.
+//! The variants of a load against a hostile server, and their possible outcomes.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use loadgen::plan::{HttpVersion, Keepalive, RequestPlan, SessionPlan, StepPlan, 
 use loadgen::{LoadPlan, Outcome};
 
 use crate::attack::Attack;
-use crate::support::{MS, constant};
+use crate::support::{MS, constant_rate};
 use crate::tls_server::Certificate;
 
 const TIMEOUT_NS: u64 = 300 * MS;
@@ -16,7 +16,7 @@ const MEASURE_NS: u64 = 200 * MS;
 const RATE_PER_S: f64 = 50.0;
 const USERS: usize = 4;
 
-/// Where the requests come from.
+/// The load model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
     Open,
@@ -66,15 +66,15 @@ impl Protocol {
     }
 }
 
-/// How a load is sent.
+/// Protocol, TLS and traffic of a load.
 #[derive(Clone, Copy)]
-pub struct Way<'a> {
+pub struct LoadVariant<'a> {
     pub protocol: Protocol,
     pub certificate: Option<&'a Certificate>,
     pub traffic: Traffic,
 }
 
-impl fmt::Display for Way<'_> {
+impl fmt::Display for LoadVariant<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Protocol {
             version,
@@ -89,21 +89,22 @@ impl fmt::Display for Way<'_> {
     }
 }
 
-impl Way<'_> {
+impl LoadVariant<'_> {
     pub fn scheme(&self) -> &'static str {
         self.certificate.map_or("http", |_| "https")
     }
 
-    /// Whether such a load exists: sessions, and connections of one request, have one stream.
-    pub fn is_possible(&self, attack: &Attack) -> bool {
-        let has_one = self.traffic == Traffic::Sessions || attack.keepalive == Keepalive::Off;
-        self.protocol.streams == 1 || !has_one
+    /// Whether this load is possible: sessions and connections without reuse allow only one stream.
+    pub fn is_possible_with(&self, attack: &Attack) -> bool {
+        let needs_one_stream =
+            self.traffic == Traffic::Sessions || attack.keepalive == Keepalive::Off;
+        self.protocol.streams == 1 || !needs_one_stream
     }
 
     pub fn plan(&self, attack: &Attack, url: &str) -> LoadPlan {
         let mut plan = match self.traffic {
             Traffic::Closed => LoadPlan::closed(url, USERS, MEASURE_NS),
-            _ => constant(url, RATE_PER_S, MEASURE_NS),
+            _ => constant_rate(url, RATE_PER_S, MEASURE_NS),
         };
         if self.traffic == Traffic::OpenInTwoThreads {
             plan.threads = 2;
@@ -124,34 +125,41 @@ impl Way<'_> {
             timeout_ns: TIMEOUT_NS,
             tls: self
                 .certificate
-                .map_or_else(TlsOptions::default, Certificate::trusted),
+                .map_or_else(TlsOptions::default, Certificate::trusting_options),
             ..plan
         }
     }
 
-    /// hyper distinguishes an error within a body from a broken connection only in the source of
-    /// its error, has other limits, and takes 101 for the status of a complete response; but it
-    /// must not call a failure correct.
+    /// Possible outcomes. hyper has other limits, reports an error within a body like a broken
+    /// connection, except for the source of the error, and accepts 101 as the status of a complete
+    /// response. But it must not report a failure as correct.
     pub fn expected(&self, attack: &Attack) -> Vec<Outcome> {
         let mut expected = attack.expected.clone();
         let Protocol { version, wire, .. } = self.protocol;
-        let is_by_hyper = version == HttpVersion::Http1 && wire == Wire::Hyper;
-        if is_by_hyper && !expected.contains(&Outcome::Ok) {
+        let is_hyper = version == HttpVersion::Http1 && wire == Wire::Hyper;
+
+        if is_hyper && !expected.contains(&Outcome::Ok) {
             let failures = [
                 Outcome::BadBody,
                 Outcome::HttpStatus,
                 Outcome::Reset,
                 Outcome::Timeout,
             ];
-            expected.extend(failures.iter().filter(|it| !attack.expected.contains(it)));
+            expected.extend(
+                failures
+                    .iter()
+                    .filter(|outcome| !attack.expected.contains(outcome)),
+            );
         }
+
         if self.protocol.streams > 1 {
-            expected.extend(&attack.expected_of_others);
+            expected.extend(&attack.expected_for_others);
         }
         if self.certificate.is_some() && expected.contains(&Outcome::Timeout) {
-            // A server that floods other connections is slow to complete a handshake.
+            // While the server floods other connections, its handshakes are slow.
             expected.push(Outcome::ConnectTimeout);
         }
+
         expected
     }
 }

@@ -1,5 +1,5 @@
-//! Small servers over any byte stream, for protocols that the reference server does not support.
-//! One thread per connection.
+//! Small servers with one thread per connection, for protocols that the reference server does not
+//! support.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -10,67 +10,73 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What a server received.
+/// Connections and requests that a server received.
 #[derive(Default)]
-pub struct Seen {
+pub struct Counters {
     pub connections: AtomicU64,
     pub requests: AtomicU64,
+    /// Number of connections from each address.
     pub peers: Mutex<BTreeMap<IpAddr, u64>>,
 }
 
-/// A listener whose connections are each served by a thread, until it is dropped.
-pub struct Scripted {
+/// A server with one thread per connection; listens until it is dropped.
+pub struct ThreadedServer {
     pub address: SocketAddr,
-    pub seen: Arc<Seen>,
-    is_over: Arc<AtomicBool>,
+    pub counters: Arc<Counters>,
+    stop: Arc<AtomicBool>,
 }
 
-impl Scripted {
-    /// Calls `serve` for each connection.
-    pub fn start(serve: impl Fn(TcpStream, &Seen) + Send + Sync + 'static) -> Self {
+impl ThreadedServer {
+    /// Calls `serve` in a new thread for each connection.
+    pub fn start(serve: impl Fn(TcpStream, &Counters) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (seen, is_over) = (Arc::new(Seen::default()), Arc::new(AtomicBool::new(false)));
-        let (theirs, over, serve) = (Arc::clone(&seen), Arc::clone(&is_over), Arc::new(serve));
+        let (counters, stop) = (
+            Arc::new(Counters::default()),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (shared, is_stopped, serve) =
+            (Arc::clone(&counters), Arc::clone(&stop), Arc::new(serve));
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                if over.load(Ordering::Relaxed) {
+                if is_stopped.load(Ordering::Relaxed) {
                     return;
                 }
-                theirs.connections.fetch_add(1, Ordering::Relaxed);
-                *theirs
+                shared.connections.fetch_add(1, Ordering::Relaxed);
+                *shared
                     .peers
                     .lock()
                     .unwrap()
                     .entry(stream.peer_addr().unwrap().ip())
                     .or_default() += 1;
-                let (serve, seen) = (Arc::clone(&serve), Arc::clone(&theirs));
-                thread::spawn(move || serve(stream, &seen));
+                let (serve, counters) = (Arc::clone(&serve), Arc::clone(&shared));
+                thread::spawn(move || serve(stream, &counters));
             }
         });
+
         Self {
             address,
-            seen,
-            is_over,
+            counters,
+            stop,
         }
     }
 
     pub fn connections(&self) -> u64 {
-        self.seen.connections.load(Ordering::Relaxed)
+        self.counters.connections.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Scripted {
+impl Drop for ThreadedServer {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         drop(TcpStream::connect(self.address));
     }
 }
 
-/// A Unix socket whose connections get responses, until it is dropped.
+/// A server on a Unix socket that responds to every request until it is dropped.
 pub struct UnixServer {
     pub path: PathBuf,
-    pub seen: Arc<Seen>,
+    pub counters: Arc<Counters>,
 }
 
 impl UnixServer {
@@ -78,16 +84,17 @@ impl UnixServer {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("{name}-{}.sock", std::process::id()));
         let listener = UnixListener::bind(&path).unwrap();
-        let seen = Arc::new(Seen::default());
-        let theirs = Arc::clone(&seen);
+        let counters = Arc::new(Counters::default());
+        let shared = Arc::clone(&counters);
         thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
-                theirs.connections.fetch_add(1, Ordering::Relaxed);
-                let seen = Arc::clone(&theirs);
-                thread::spawn(move || answer_all(&mut stream, &seen, b"hello"));
+                shared.connections.fetch_add(1, Ordering::Relaxed);
+                let counters = Arc::clone(&shared);
+                thread::spawn(move || respond_to_all(&mut stream, &counters, b"hello"));
             }
         });
-        Self { path, seen }
+
+        Self { path, counters }
     }
 }
 
@@ -98,19 +105,20 @@ impl Drop for UnixServer {
 }
 
 /// Responds to requests until the client closes the connection.
-pub fn answer_all(stream: &mut (impl Read + Write), seen: &Seen, body: &[u8]) {
+pub fn respond_to_all(stream: &mut (impl Read + Write), counters: &Counters, body: &[u8]) {
     while let Some(head) = read_request(stream) {
-        seen.requests.fetch_add(1, Ordering::Relaxed);
+        counters.requests.fetch_add(1, Ordering::Relaxed);
         let is_last = head.contains("connection: close");
         let close = if is_last { "connection: close\r\n" } else { "" };
-        let mut answer = format!(
+        let mut response = format!(
             "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n{close}\r\n",
             body.len()
         )
         .into_bytes();
-        answer.extend_from_slice(body);
+        response.extend_from_slice(body);
+
         if stream
-            .write_all(&answer)
+            .write_all(&response)
             .and_then(|()| stream.flush())
             .is_err()
             || is_last
@@ -120,27 +128,28 @@ pub fn answer_all(stream: &mut (impl Read + Write), seen: &Seen, body: &[u8]) {
     }
 }
 
-/// Reads one request with its body; its head in lower case.
+/// Reads one request including its body; returns its head in lower case.
 pub fn read_request(stream: &mut impl Read) -> Option<String> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 16 * 1024];
-    let head_ends = loop {
-        if let Some(place) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            break place + 4;
+    let head_bytes = loop {
+        if let Some(position) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break position + 4;
         }
         match stream.read(&mut chunk) {
             Ok(count) if count > 0 => bytes.extend_from_slice(&chunk[..count]),
             _ => return None,
         }
     };
-    let head = String::from_utf8_lossy(&bytes[..head_ends]).to_ascii_lowercase();
+    let head = String::from_utf8_lossy(&bytes[..head_bytes]).to_ascii_lowercase();
     let length = head
         .lines()
         .find_map(|line| line.strip_prefix("content-length: "));
     let mut missing =
-        length.map_or(0, |length| length.parse().unwrap()) - (bytes.len() - head_ends);
+        length.map_or(0, |length| length.parse().unwrap()) - (bytes.len() - head_bytes);
     while missing > 0 {
         missing -= stream.read(&mut chunk).ok().filter(|count| *count > 0)?;
     }
+
     Some(head)
 }

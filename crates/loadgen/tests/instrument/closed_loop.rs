@@ -1,12 +1,12 @@
-//! F10: a closed loop agrees with queueing theory.
+//! F10: a closed loop matches queueing theory.
 
 use loadgen::plan::{ClosedLoop, LoadModel, Phases};
 use loadgen::{LoadPlan, Outcome};
 use refsrv::{Config, Service};
 
 use crate::support::{
-    MS, SECOND, Timing, Trial, US, alone, assert_encloses, floor_ns, holding, judge, judge_timing,
-    median_excess_ns,
+    MS, SECOND, Timing, Trial, US, assert_encloses, constant_hold, judge, judge_timing, lock_host,
+    median_excess_ns, noise_floor_ns,
 };
 
 const THINK_NS: u64 = 20 * MS;
@@ -35,20 +35,20 @@ fn mean_value_analysis(users: usize) -> (f64, f64) {
 }
 
 #[test]
-fn the_analysis_gives_the_published_figures() {
+fn mean_value_analysis_gives_the_published_figures() {
     for (users, throughput, response_ms) in [
         (5, 218.02, 2.933),
         (10, 392.71, 5.464),
         (20, 499.07, 20.075),
     ] {
-        let (measured, measured_s) = mean_value_analysis(users);
+        let (computed, computed_s) = mean_value_analysis(users);
         assert!(
-            (measured / throughput - 1.0).abs() < 1e-4,
-            "{users} users: {measured} per second"
+            (computed / throughput - 1.0).abs() < 1e-4,
+            "{users} users: {computed} per second"
         );
         assert!(
-            (measured_s * 1e3 / response_ms - 1.0).abs() < 2e-4,
-            "{users} users: {measured_s} s"
+            (computed_s * 1e3 / response_ms - 1.0).abs() < 2e-4,
+            "{users} users: {computed_s} s"
         );
     }
 }
@@ -64,6 +64,7 @@ fn thinking_users(url: &str, users: usize, measure_ns: u64) -> LoadPlan {
         cooldown_ns: 0,
         drain_ns: None,
     };
+
     LoadPlan {
         load,
         phases,
@@ -72,7 +73,8 @@ fn thinking_users(url: &str, users: usize, measure_ns: u64) -> LoadPlan {
     }
 }
 
-/// A number of users, their p99 response time by the arrival theorem, and the tolerance for a load.
+/// A number of users, their p99 response time according to the arrival theorem, and the standard
+/// errors.
 struct Users {
     count: usize,
     p99_ms: f64,
@@ -110,7 +112,7 @@ const TWENTY: Users = Users {
     },
 };
 
-fn users_follow_the_analysis(timing: &mut Timing, users: &Users, measure_ns: u64) {
+fn assert_mean_value_analysis(timing: &mut Timing, users: &Users, measure_ns: u64) {
     let Users {
         count: users,
         p99_ms,
@@ -125,7 +127,7 @@ fn users_follow_the_analysis(timing: &mut Timing, users: &Users, measure_ns: u64
         servers: Some(1),
         ..Config::default()
     };
-    let trial = timing.trial(config, |url| thinking_users(url, users, measure_ns));
+    let trial = timing.run_trial(config, |url| thinking_users(url, users, measure_ns));
     assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
     assert_eq!(
         (trial.report.connections.opened, trial.stats.connections),
@@ -138,19 +140,19 @@ fn users_follow_the_analysis(timing: &mut Timing, users: &Users, measure_ns: u64
         trial.report.rate.goodput_per_s.unwrap(),
         response.mean_ns().unwrap() / 1e9,
     );
-    // Standard errors shrink with the root of the length.
-    let errors_wide = 4.0 * (MEASURE_NS as f64 / measure_ns as f64).sqrt();
-    // Client, kernel and server add a floor to each cycle; it can only lengthen it.
+    // Standard errors decrease with the square root of the length.
+    let error_factor = 4.0 * (MEASURE_NS as f64 / measure_ns as f64).sqrt();
+    // The noise floor of client, kernel and server lengthens each cycle.
     let floor_share = 200e-6 / (THINK_NS as f64 / 1e9);
-    let most_per_s = expected_per_s * (1.0 + errors_wide * errors.throughput);
+    let max_per_s = expected_per_s * (1.0 + error_factor * errors.throughput);
     assert!(
-        per_s <= most_per_s,
-        "{per_s} per second: users who think are not that fast on any host"
+        per_s <= max_per_s,
+        "{per_s} per second: impossible with this think time"
     );
     let mut expect = |what: &str, measured: f64, expected: f64, tolerance: f64| {
-        let off = measured / expected - 1.0;
+        let deviation = measured / expected - 1.0;
         timing.expect(
-            off.abs() <= tolerance,
+            deviation.abs() <= tolerance,
             &format!("{what}: {measured:.4}, expected {expected:.4}"),
         );
     };
@@ -158,79 +160,84 @@ fn users_follow_the_analysis(timing: &mut Timing, users: &Users, measure_ns: u64
         "throughput",
         per_s,
         expected_per_s,
-        errors_wide * errors.throughput + floor_share,
+        error_factor * errors.throughput + floor_share,
     );
     expect(
         "response time",
         response_s,
         expected_s,
-        errors_wide * errors.response + 200e-6 / expected_s,
+        error_factor * errors.response + 200e-6 / expected_s,
     );
-    let (p99_s, found_p99_s) = (
+    let (p99_s, measured_p99_s) = (
         p99_ms / 1e3,
         response.quantile_ns(0.99).unwrap() as f64 / 1e9,
     );
-    let floor_of_p99 = floor_ns(0.99) as f64 / 1e9 / p99_s;
+    let floor_share_of_p99 = noise_floor_ns(0.99) as f64 / 1e9 / p99_s;
     expect(
-        "response time's p99",
-        found_p99_s,
+        "response time p99",
+        measured_p99_s,
         p99_s,
-        errors_wide * errors.response_p99 + floor_of_p99,
+        error_factor * errors.response_p99 + floor_share_of_p99,
     );
     let cycle_s = response_s + THINK_NS as f64 / 1e9;
     expect(
         "X(R + Z)",
         per_s * cycle_s,
         users as f64,
-        errors_wide * errors.law + floor_share,
+        error_factor * errors.law + floor_share,
     );
 }
 
 #[test]
 fn f10_five_users_follow_mean_value_analysis() {
-    judge_timing(|timing| users_follow_the_analysis(timing, &FIVE, MEASURE_NS));
+    judge_timing(|timing| assert_mean_value_analysis(timing, &FIVE, MEASURE_NS));
 }
 
 #[test]
 fn f10_ten_users_follow_mean_value_analysis() {
-    judge_timing(|timing| users_follow_the_analysis(timing, &TEN, MEASURE_NS));
+    judge_timing(|timing| assert_mean_value_analysis(timing, &TEN, MEASURE_NS));
 }
 
 #[test]
 fn f10_twenty_users_follow_mean_value_analysis() {
-    judge_timing(|timing| users_follow_the_analysis(timing, &TWENTY, MEASURE_NS));
+    judge_timing(|timing| assert_mean_value_analysis(timing, &TWENTY, MEASURE_NS));
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f10_five_users_follow_mean_value_analysis_for_a_minute() {
     judge(1, |timing| {
-        users_follow_the_analysis(timing, &FIVE, LONG_NS)
+        assert_mean_value_analysis(timing, &FIVE, LONG_NS)
     });
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f10_ten_users_follow_mean_value_analysis_for_a_minute() {
-    judge(1, |timing| users_follow_the_analysis(timing, &TEN, LONG_NS));
+    judge(1, |timing| {
+        assert_mean_value_analysis(timing, &TEN, LONG_NS)
+    });
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f10_twenty_users_follow_mean_value_analysis_for_a_minute() {
     judge(1, |timing| {
-        users_follow_the_analysis(timing, &TWENTY, LONG_NS)
+        assert_mean_value_analysis(timing, &TWENTY, LONG_NS)
     });
 }
 
 #[test]
 fn users_without_think_time_send_at_once_but_never_before_the_response() {
     judge_timing(|timing| {
-        let trial = timing.trial(holding(5 * MS), |url| LoadPlan::closed(url, 1, SECOND / 2));
+        let trial = timing.run_trial(constant_hold(5 * MS), |url| {
+            LoadPlan::closed(url, 1, SECOND / 2)
+        });
         assert_eq!(
             (trial.count(Outcome::Ok), trial.report.connections.opened),
             (trial.log.len() as u64, 1)
         );
+
         let pauses: Vec<u64> = trial
             .log
             .windows(2)
@@ -238,15 +245,17 @@ fn users_without_think_time_send_at_once_but_never_before_the_response() {
                 pair[1]
                     .arrive_ns
                     .checked_sub(pair[0].write_ns.unwrap())
-                    .expect("after the response")
+                    .expect("each request follows the response")
             })
             .collect();
         let mean_ns = pauses.iter().sum::<u64>() / pauses.len() as u64;
+
         timing.expect(
             mean_ns <= 300 * US,
             &format!("a user pauses for {mean_ns} ns without think time"),
         );
         assert_encloses(&trial.report.measures().service, &trial.times_in_server());
+
         let excess_ns =
             median_excess_ns(&trial.report.measures().service, &trial.times_in_server());
         timing.expect(
@@ -258,8 +267,8 @@ fn users_without_think_time_send_at_once_but_never_before_the_response() {
 
 #[test]
 fn users_are_distributed_over_threads() {
-    let _alone = alone();
-    let trial = Trial::of(holding(5 * MS), |url| LoadPlan {
+    let _host = lock_host();
+    let trial = Trial::of(constant_hold(5 * MS), |url| LoadPlan {
         threads: 2,
         ..LoadPlan::closed(url, 5, SECOND / 2)
     });
@@ -273,10 +282,10 @@ fn users_are_distributed_over_threads() {
 }
 
 #[test]
-fn a_closed_loop_ends_after_its_requests() {
-    let _alone = alone();
+fn a_closed_loop_ends_after_its_number_of_requests() {
+    let _host = lock_host();
     for threads in [1, 2] {
-        let trial = Trial::of(holding(5 * MS), |url| LoadPlan {
+        let trial = Trial::of(constant_hold(5 * MS), |url| LoadPlan {
             threads,
             requests: Some(101),
             ..LoadPlan::closed(url, 4, 30 * SECOND)
@@ -286,7 +295,7 @@ fn a_closed_loop_ends_after_its_requests() {
         assert_eq!(trial.count(Outcome::Ok), 101);
         assert_eq!(report.connections.opened, 4);
 
-        // Four users at a time: 26 rounds of 5 ms, and far from the 30 s.
+        // With four users, 26 rounds of 5 ms, and much less than 30 s.
         assert!(
             (130 * MS..10 * SECOND).contains(&report.measured_ns),
             "{} ns",
@@ -301,15 +310,15 @@ fn a_closed_loop_ends_after_its_requests() {
         );
         let counted: u64 = report.intervals.iter().map(|one| one.scheduled).sum();
         assert_eq!(counted, 101);
-        assert_eq!(report.plan.requests, Some(101), "the requested number");
+        assert_eq!(report.plan.requests, Some(101), "the number in the plan");
         assert!(report.plan.phases.measure_ns == 30 * SECOND && !trial.has_reason("interrupted"));
     }
 }
 
 #[test]
-fn a_closed_loop_ends_with_its_duration_even_if_requests_remain() {
-    let _alone = alone();
-    let trial = Trial::of(holding(5 * MS), |url| LoadPlan {
+fn a_closed_loop_ends_after_its_duration_even_if_requests_remain() {
+    let _host = lock_host();
+    let trial = Trial::of(constant_hold(5 * MS), |url| LoadPlan {
         requests: Some(1_000_000),
         ..LoadPlan::closed(url, 2, SECOND / 2)
     });

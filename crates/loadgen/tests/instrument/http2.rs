@@ -1,4 +1,4 @@
-//! HTTP/2, negotiated over TLS or assumed without: counted like HTTP/1.1.
+//! HTTP/2, negotiated over TLS or assumed without TLS: counted like HTTP/1.1.
 
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
@@ -24,29 +24,30 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{SECOND, alone, assert_sound, capped, constant};
+use crate::support::{SECOND, assert_consistent, capped, constant_rate, lock_host};
 use crate::targets::request;
-use crate::tls_server::{Certificate, answering};
+use crate::tls_server::{Certificate, https_server};
 
-/// An HTTP/2 server in a separate thread, until it is dropped.
+/// An HTTP/2 server in a separate thread; runs until it is dropped.
 struct Http2Server {
     address: SocketAddr,
     connections: Arc<AtomicU64>,
-    /// Highest number of connections open at the same time.
+    /// Highest number of concurrent connections.
     max_open: Arc<AtomicU64>,
     stop: Option<oneshot::Sender<()>>,
 }
 
-/// Large enough for the longest URL.
+/// Large enough for the longest URL in these tests.
 const MAX_HEADER_LIST_BYTES: u32 = 128 * 1024;
 
-/// The server sends GOAWAY after this many requests, and responds to those in flight.
+/// The server sends GOAWAY after this many requests, and responds to the requests in flight.
 const REQUESTS_PER_CONNECTION: u64 = 100;
 
-/// Length of a captured value. Percent-encoded twice in a URL, it makes the URL too long.
+/// Length of a captured value that makes a URL too long if it is inserted twice, percent-encoded.
 const LONG_VALUE_BYTES: usize = 12_000;
 
-/// The response to a request, given its number from 0.
+/// Status and body of the response, given the number of the request from 0; `None` refuses the
+/// stream.
 type Script = fn(u64) -> Option<(u16, &'static str)>;
 
 impl Http2Server {
@@ -58,7 +59,7 @@ impl Http2Server {
             certificate.map(|certificate| TlsAcceptor::from(certificate.config(&["h2"])));
         let connections = Arc::new(AtomicU64::new(0));
         let (stop, stopped) = oneshot::channel();
-        let counted = Arc::clone(&connections);
+        let server_count = Arc::clone(&connections);
         let max_open = Arc::new(AtomicU64::new(0));
         let peak = Arc::clone(&max_open);
         thread::spawn(move || {
@@ -66,9 +67,10 @@ impl Http2Server {
                 .enable_all()
                 .build()
                 .unwrap();
-            runtime.spawn(accept(listener, acceptor, script, counted, peak));
+            runtime.spawn(accept(listener, acceptor, script, server_count, peak));
             let _ = runtime.block_on(stopped);
         });
+
         Self {
             address,
             connections,
@@ -98,6 +100,7 @@ async fn accept(
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     let requests = Arc::new(AtomicU64::new(0));
     let open = Arc::new(AtomicU64::new(0));
+
     while let Ok((stream, _)) = listener.accept().await {
         connections.fetch_add(1, Ordering::Relaxed);
         max_open.fetch_max(open.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -122,27 +125,28 @@ async fn serve(
     script: Script,
     requests: Arc<AtomicU64>,
 ) {
-    let (farewell, served) = (Notify::new(), AtomicU64::new(0));
+    let (goaway, served) = (Notify::new(), AtomicU64::new(0));
     let service = service_fn(|request: Request<Incoming>| {
         let number = requests.fetch_add(1, Ordering::Relaxed);
         if served.fetch_add(1, Ordering::Relaxed) + 1 == REQUESTS_PER_CONNECTION {
-            farewell.notify_one();
+            goaway.notify_one();
         }
         async move {
             let (head, body) = request.into_parts();
             let is_long = head.uri.query() == Some("long");
             let long_value = is_long.then(|| "\"".repeat(LONG_VALUE_BYTES));
             let sent = body.collect().await.map_err(|_| "no body")?.to_bytes();
-            let is_whole = is_whole(&head, &sent);
+            let is_intact = is_intact(&head, &sent);
             let (status, body) = script(number).ok_or("stream refused")?;
-            let status = if is_whole { status } else { 400 };
-            let answer = Response::builder()
+            let status = if is_intact { status } else { 400 };
+            let response = Response::builder()
                 .status(status)
                 .header("set-cookie", "id=1; HttpOnly")
                 .header("x-long", long_value.unwrap_or_default());
-            answer
+
+            response
                 .body(Full::new(Bytes::from_static(body.as_bytes())))
-                .map_err(|_| "no answer")
+                .map_err(|_| "no response")
         }
     });
     let mut builder = Builder::new(TokioExecutor::new());
@@ -150,20 +154,20 @@ async fn serve(
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = farewell.notified() => connection.as_mut().graceful_shutdown(),
+        () = goaway.notified() => connection.as_mut().graceful_shutdown(),
     }
-    // An error is expected: the client ends the connection.
+    // An error is expected: the client closes the connection.
     let _ = connection.await;
 }
 
 /// Whether a request arrived as the tests send it.
-fn is_whole(head: &Parts, body: &[u8]) -> bool {
+fn is_intact(head: &Parts, body: &[u8]) -> bool {
     let field = |name: &str| head.headers.get(name).map(|value| value.as_bytes());
     let path = head.uri.path_and_query().map_or("", |path| path.as_str());
     let is_expected = match path {
         "/path?query" | "/path?long" => true,
         "/greeted" => field("cookie") == Some(b"id=1"),
-        // One value in every part of the request.
+        // The same value in every part of the request.
         _ => {
             path == long_path()
                 || path.strip_prefix("/same?value=").is_some_and(|value| {
@@ -172,10 +176,11 @@ fn is_whole(head: &Parts, body: &[u8]) -> bool {
         }
     };
     let host = head.uri.authority().map(|authority| authority.host());
+
     is_expected && head.version == Version::HTTP_2 && host == Some("127.0.0.1")
 }
 
-/// The path of the longest URL, without the host; needs several frames.
+/// The path of the longest URL, which needs several frames.
 fn long_path() -> String {
     format!("/{}", "a".repeat(65_500))
 }
@@ -184,8 +189,8 @@ fn hello(_: u64) -> Option<(u16, &'static str)> {
     Some((200, "hello"))
 }
 
-/// Fifty requests over one connection at a time.
-fn fifty(url: &str, tls: TlsOptions, keepalive: Keepalive) -> LoadReport {
+/// Runs fifty requests over one connection at a time.
+fn run_fifty(url: &str, tls: TlsOptions, keepalive: Keepalive) -> LoadReport {
     let check = ResponseCheck {
         body_base64: Some("aGVsbG8=".to_owned()),
         ..ResponseCheck::default()
@@ -199,8 +204,10 @@ fn fifty(url: &str, tls: TlsOptions, keepalive: Keepalive) -> LoadReport {
         ..capped(url, 100.0, SECOND / 2, 1)
     };
     let report = run(&plan, &StopToken::new()).unwrap();
-    assert_sound(&report);
+
+    assert_consistent(&report);
     assert_eq!(report.scheduled(), 50);
+
     report
 }
 
@@ -212,9 +219,10 @@ fn assert_all_correct(report: &LoadReport, server: &Http2Server, connections: u6
         report.outcomes,
         report.connections.failures
     );
-    let counted = server.connections.load(Ordering::Relaxed);
+
+    let server_count = server.connections.load(Ordering::Relaxed);
     assert_eq!(
-        (report.connections.opened, counted),
+        (report.connections.opened, server_count),
         (connections, connections)
     );
     assert_eq!(report.connections.opened + report.connections.reused, 50);
@@ -222,7 +230,7 @@ fn assert_all_correct(report: &LoadReport, server: &Http2Server, connections: u6
 
 #[test]
 fn http2_is_negotiated_over_tls() {
-    let _alone = alone();
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for (keepalive, connections) in [
         (Keepalive::On, 1),
@@ -230,52 +238,59 @@ fn http2_is_negotiated_over_tls() {
         (Keepalive::Off, 50),
     ] {
         let server = Http2Server::start(Some(&certificate), hello);
-        let report = fifty(&server.url("https"), certificate.trusted(), keepalive);
+        let report = run_fifty(
+            &server.url("https"),
+            certificate.trusting_options(),
+            keepalive,
+        );
         assert_all_correct(&report, &server, connections);
     }
 }
 
 #[test]
 fn http2_is_assumed_without_tls() {
-    let _alone = alone();
+    let _host = lock_host();
     for (keepalive, connections) in [(Keepalive::On, 1), (Keepalive::Off, 50)] {
         let server = Http2Server::start(None, hello);
-        let report = fifty(&server.url("http"), TlsOptions::default(), keepalive);
+        let report = run_fifty(&server.url("http"), TlsOptions::default(), keepalive);
         assert_all_correct(&report, &server, connections);
     }
 }
 
 #[test]
 fn a_long_url_is_sent_in_several_frames() {
-    let _alone = alone();
+    let _host = lock_host();
     let server = Http2Server::start(None, hello);
     let url = format!("http://{}{}", server.address, long_path());
-    let report = fifty(&url, TlsOptions::default(), Keepalive::On);
+    let report = run_fifty(&url, TlsOptions::default(), Keepalive::On);
     assert_all_correct(&report, &server, 1);
 }
 
 #[test]
-fn a_connection_closes_with_its_last_request() {
-    let _alone = alone();
+fn a_connection_closes_after_its_last_request() {
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     let servers = [
         ("http", TlsOptions::default(), None),
-        ("https", certificate.trusted(), Some(&certificate)),
+        ("https", certificate.trusting_options(), Some(&certificate)),
     ];
     for (scheme, tls, certificate) in servers {
         let server = Http2Server::start(certificate, hello);
-        let report = fifty(&server.url(scheme), tls, Keepalive::Off);
+        let report = run_fifty(&server.url(scheme), tls, Keepalive::Off);
         assert_all_correct(&report, &server, 50);
 
-        // One is in use; a busy host delays the server's notice of an end.
+        // One connection is in use. On a busy host, the server notices closed connections late.
         let max_open = server.max_open.load(Ordering::Relaxed);
-        assert!(max_open <= 10, "{scheme}: {max_open} of 50 open at once");
+        assert!(
+            max_open <= 10,
+            "{scheme}: {max_open} of 50 connections open at once"
+        );
     }
 }
 
 #[test]
 fn a_session_keeps_its_cookies_over_http2() {
-    let _alone = alone();
+    let _host = lock_host();
     let server = Http2Server::start(None, hello);
     let step = |line: &str| StepPlan {
         request: request(line),
@@ -292,10 +307,12 @@ fn a_session_keeps_its_cookies_over_http2() {
     let plan = LoadPlan {
         http_version,
         sessions,
-        ..constant(&server.url("http"), 100.0, SECOND / 2)
+        ..constant_rate(&server.url("http"), 100.0, SECOND / 2)
     };
     let report = run(&plan, &StopToken::new()).unwrap();
-    assert_sound(&report);
+
+    assert_consistent(&report);
+
     let sessions = report.sessions.unwrap();
     assert_eq!(
         (sessions.started, sessions.failed),
@@ -307,7 +324,7 @@ fn a_session_keeps_its_cookies_over_http2() {
     assert_eq!(
         server.connections.load(Ordering::Relaxed),
         50,
-        "each session had its own"
+        "each session has its own connection"
     );
 }
 
@@ -322,7 +339,7 @@ fn with_value(value: &str) -> RequestPlan {
 
 #[test]
 fn a_session_sends_captured_values_over_http2() {
-    let _alone = alone();
+    let _host = lock_host();
     let server = Http2Server::start(None, |number| {
         Some((200, if number % 5 == 0 { "hallo" } else { "hello" }))
     });
@@ -351,13 +368,16 @@ fn a_session_sends_captured_values_over_http2() {
             weight: 1.0,
             steps: vec![first, second],
         }],
-        ..constant(&server.url("http"), 100.0, SECOND / 2)
+        ..constant_rate(&server.url("http"), 100.0, SECOND / 2)
     };
     let report = run(&plan, &StopToken::new()).unwrap();
-    assert_sound(&report);
+
+    assert_consistent(&report);
+
     let wrong = report.outcome(Outcome::BadBody);
     assert!((5..25).contains(&wrong), "{:?}", report.outcomes);
-    // The last sessions may end with the load, before their second step.
+
+    // The load may end before the second step of the last sessions.
     let second = &report.targets[1];
     assert!(
         (1..=50 - wrong).contains(&second.scheduled),
@@ -367,8 +387,8 @@ fn a_session_sends_captured_values_over_http2() {
 }
 
 #[test]
-fn a_url_made_too_long_by_captured_values_is_not_sent() {
-    let _alone = alone();
+fn a_url_that_captured_values_make_too_long_is_not_sent() {
+    let _host = lock_host();
     let server = Http2Server::start(None, hello);
     let step = |line: &str, captures| StepPlan {
         request: request(line),
@@ -391,10 +411,12 @@ fn a_url_made_too_long_by_captured_values_is_not_sent() {
             weight: 1.0,
             steps,
         }],
-        ..constant(&server.url("http"), 50.0, SECOND / 2)
+        ..constant_rate(&server.url("http"), 50.0, SECOND / 2)
     };
     let report = run(&plan, &StopToken::new()).unwrap();
-    assert_sound(&report);
+
+    assert_consistent(&report);
+
     let (first, second) = (&report.targets[0], &report.targets[1]);
     assert_eq!((first.ok, second.ok), (25, 0), "{:?}", report.outcomes);
     assert!(second.scheduled > 20, "{second:?}");
@@ -403,7 +425,7 @@ fn a_url_made_too_long_by_captured_values_is_not_sent() {
 
 #[test]
 fn concurrent_streams_have_separate_values() {
-    let _alone = alone();
+    let _host = lock_host();
     let server = Http2Server::start(None, hello);
     let targets = vec![WeightedRequest {
         request: with_value("{{uuid}}"),
@@ -415,12 +437,13 @@ fn concurrent_streams_have_separate_values() {
         targets: targets.clone(),
         ..plan
     };
+
     for plan in [
-        common(constant(&server.url("http"), 400.0, SECOND / 4)),
+        common(constant_rate(&server.url("http"), 400.0, SECOND / 4)),
         common(LoadPlan::closed(&server.url("http"), 2, SECOND / 4)),
     ] {
         let report = run(&plan, &StopToken::new()).unwrap();
-        assert_sound(&report);
+        assert_consistent(&report);
         assert!(report.scheduled() >= 100);
         let ok = report.outcome(Outcome::Ok);
         assert_eq!(ok, report.scheduled(), "{:?}", report.outcomes);
@@ -429,7 +452,7 @@ fn concurrent_streams_have_separate_values() {
 
 #[test]
 fn no_request_is_lost_when_the_server_sends_goaway() {
-    let _alone = alone();
+    let _host = lock_host();
     let server = Http2Server::start(None, hello);
     let http_version = HttpVersion::Http2;
     let report = run(
@@ -440,19 +463,21 @@ fn no_request_is_lost_when_the_server_sends_goaway() {
         &StopToken::new(),
     )
     .unwrap();
-    assert_sound(&report);
+
+    assert_consistent(&report);
     assert_eq!(
         report.outcome(Outcome::Ok),
         report.scheduled(),
         "{:?}",
         report.outcomes
     );
+
     let connections = &report.connections;
     assert_eq!(
         connections.opened,
         server.connections.load(Ordering::Relaxed)
     );
-    // Between its first and its last GOAWAY frame, the server still accepts requests in transit.
+    // Between its first and its last GOAWAY frame, the server accepts requests in transit.
     assert!(
         connections.opened >= report.scheduled().div_ceil(REQUESTS_PER_CONNECTION + 10),
         "{connections:?}"
@@ -465,14 +490,14 @@ fn no_request_is_lost_when_the_server_sends_goaway() {
 
 #[test]
 fn failures_of_single_requests_are_counted() {
-    let _alone = alone();
+    let _host = lock_host();
     let server = Http2Server::start(None, |number| match number % 10 {
         3 => Some((503, "hello")),
         5 => Some((200, "other")),
         7 => None,
         _ => Some((200, "hello")),
     });
-    let report = fifty(&server.url("http"), TlsOptions::default(), Keepalive::On);
+    let report = run_fifty(&server.url("http"), TlsOptions::default(), Keepalive::On);
     let counts = [
         Outcome::Ok,
         Outcome::HttpStatus,
@@ -480,16 +505,18 @@ fn failures_of_single_requests_are_counted() {
         Outcome::Reset,
     ]
     .map(|one| report.outcome(one));
+
     assert_eq!(counts, [35, 5, 5, 5], "{:?}", report.outcomes);
 }
 
 #[test]
-fn a_server_without_http2_is_explained() {
-    let _alone = alone();
+fn the_failure_of_a_server_without_http2_is_explained() {
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
-    let server = answering(&certificate, b"hello".to_vec());
+    let server = https_server(&certificate, b"hello".to_vec());
     let url = format!("https://{}/", server.address);
-    let report = fifty(&url, certificate.trusted(), Keepalive::On);
+    let report = run_fifty(&url, certificate.trusting_options(), Keepalive::On);
+
     assert_eq!(
         report.outcome(Outcome::Refused),
         50,

@@ -1,9 +1,8 @@
-//! Tests the generator against a server with known response times.
+//! Tests the generator against servers with known response times.
 //!
-//! Exact properties are always asserted exactly: counts, bounds that hold on every machine,
-//! identities. Everything that depends on the machine's speed goes through
-//! [`support::judge_timing`], which distinguishes an incorrect generator from a busy host. The
-//! letters F1 to F13 are those of the acceptance tests in `docs/method.md`.
+//! Counts, sums and bounds that hold on every machine are asserted exactly. Everything that depends
+//! on the machine's speed goes through [`support::judge_timing`], which distinguishes an incorrect
+//! generator from a busy host. F1 to F13 are the acceptance tests in `docs/method.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 

@@ -1,5 +1,5 @@
-//! Measurements with a target precision: they end exactly after a doubling of their length, and
-//! contain what a load of that length contains.
+//! Measurements with a target precision: their length is doubled until the target is reached, and
+//! they contain the same requests as a load of that length.
 
 use std::thread;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use loadgen::{LoadPlan, Outcome, Schedule, StopToken, run};
 use refsrv::{Config, Service};
 
 use crate::support::{
-    MS, SECOND, Trial, alone, assert_sound, constant, holding, judge_timing, open_loop,
-    server_with, url_of,
+    MS, SECOND, Trial, assert_consistent, constant_hold, constant_rate, judge_timing, lock_host,
+    open_loop, server_with, url_of,
 };
 
 const RATE_PER_S: f64 = 500.0;
 
-fn until(quantile: f64, half_width: f64, max_duration_ns: u64) -> Option<Precision> {
+fn target_precision(quantile: f64, half_width: f64, max_duration_ns: u64) -> Option<Precision> {
     Some(Precision {
         quantile,
         half_width,
@@ -23,12 +23,12 @@ fn until(quantile: f64, half_width: f64, max_duration_ns: u64) -> Option<Precisi
     })
 }
 
-/// Asserts that the measurement lasted exactly this many times its shortest length, and that every
-/// phase has its arrivals.
-fn assert_lasted(trial: &Trial, times: u64) {
+/// Asserts that the measurement lasted exactly `multiple` times its shortest length, and that the
+/// requests of all phases were sent.
+fn assert_measured(trial: &Trial, multiple: u64) {
     let report = &trial.report;
-    assert_eq!(report.measured_ns, times * SECOND);
-    assert_eq!(report.intervals.len() as u64, times);
+    assert_eq!(report.measured_ns, multiple * SECOND);
+    assert_eq!(report.intervals.len() as u64, multiple);
     assert!(
         report
             .intervals
@@ -37,18 +37,20 @@ fn assert_lasted(trial: &Trial, times: u64) {
     );
     assert_eq!(
         report.plan.phases.measure_ns, SECOND,
-        "the plan as requested"
+        "the report contains the original plan"
     );
+
     let mut plan = report.plan.clone();
     let (seed, phases) = (
         plan.seed,
         Phases {
-            measure_ns: times * SECOND,
+            measure_ns: multiple * SECOND,
             ..plan.phases.clone()
         },
     );
     let offsets: Vec<u64> = Schedule::new(open_loop(&mut plan), seed, &phases).collect();
     let (from_ns, to_ns) = (phases.warmup_ns, phases.warmup_ns + phases.measure_ns);
+
     let measured = offsets
         .iter()
         .filter(|offset_ns| (from_ns..to_ns).contains(*offset_ns))
@@ -60,36 +62,37 @@ fn assert_lasted(trial: &Trial, times: u64) {
     assert_eq!(
         trial.log.len(),
         offsets.len(),
-        "nothing of another phase is lost, and nothing comes after it"
+        "all requests of all phases are sent, and no others"
     );
 }
 
 #[test]
-fn the_measurement_ends_at_the_first_analysis_with_enough_precision() {
+fn a_measurement_ends_at_the_first_analysis_with_enough_precision() {
     for threads in [1, 2] {
         judge_timing(|timing| {
-            let trial = timing.trial(holding(5 * MS), |url| {
+            let trial = timing.run_trial(constant_hold(5 * MS), |url| {
                 let phases = Phases {
                     warmup_ns: SECOND / 2,
                     measure_ns: SECOND,
                     cooldown_ns: SECOND / 4,
                     drain_ns: None,
                 };
-                let precision = until(0.5, 0.5, 10 * SECOND);
+                let precision = target_precision(0.5, 0.5, 10 * SECOND);
                 LoadPlan {
                     precision,
                     threads,
                     phases,
-                    ..constant(url, RATE_PER_S, SECOND)
+                    ..constant_rate(url, RATE_PER_S, SECOND)
                 }
             });
-            let times = trial.report.measured_ns / SECOND;
-            assert_lasted(&trial, times);
+            let multiple = trial.report.measured_ns / SECOND;
+
+            assert_measured(&trial, multiple);
             assert!(trial.report.precision.unwrap().is_reached);
-            // An analysis that is too late leaves the decision to the next one, as it should.
+            // If an analysis is late, the next analysis decides.
             timing.expect(
-                times == 1,
-                &format!("it took {times} times the shortest length"),
+                multiple == 1,
+                &format!("the measurement lasted {multiple} times its shortest length"),
             );
         });
     }
@@ -97,14 +100,14 @@ fn the_measurement_ends_at_the_first_analysis_with_enough_precision() {
 
 #[test]
 fn a_measurement_without_enough_precision_ends_after_the_last_doubling_and_reports_it() {
-    let _alone = alone();
-    let scattered = Service::Exponential {
+    let _host = lock_host();
+    let service = Service::Exponential {
         mean_ns: MS,
         seed: 4,
     };
     let trial = Trial::of(
         Config {
-            service: scattered,
+            service,
             ..Config::default()
         },
         |url| {
@@ -114,7 +117,7 @@ fn a_measurement_without_enough_precision_ends_after_the_last_doubling_and_repor
                 cooldown_ns: SECOND / 4,
                 drain_ns: None,
             };
-            let precision = until(0.9, 0.000_1, 7 * SECOND);
+            let precision = target_precision(0.9, 0.000_1, 7 * SECOND);
             LoadPlan {
                 precision,
                 phases,
@@ -124,7 +127,9 @@ fn a_measurement_without_enough_precision_ends_after_the_last_doubling_and_repor
             }
         },
     );
-    assert_lasted(&trial, 4);
+
+    assert_measured(&trial, 4);
+
     let precision = trial.report.precision.unwrap();
     assert!(
         !precision.is_reached
@@ -137,20 +142,22 @@ fn a_measurement_without_enough_precision_ends_after_the_last_doubling_and_repor
 
 #[test]
 fn a_load_of_fixed_length_reports_no_precision() {
-    let _alone = alone();
-    let trial = Trial::of(holding(0), |url| constant(url, RATE_PER_S, SECOND));
+    let _host = lock_host();
+    let trial = Trial::of(constant_hold(0), |url| {
+        constant_rate(url, RATE_PER_S, SECOND)
+    });
     assert_eq!(trial.report.precision, None);
 }
 
 #[test]
-fn a_stop_between_two_analyses_ends_the_measurement() {
-    let _alone = alone();
-    let server = server_with(holding(0));
-    let precision = until(0.9, 0.000_1, 8 * SECOND);
+fn stopping_between_two_analyses_ends_the_measurement() {
+    let _host = lock_host();
+    let server = server_with(constant_hold(0));
+    let precision = target_precision(0.9, 0.000_1, 8 * SECOND);
     let plan = LoadPlan {
         precision,
         threads: 2,
-        ..constant(&url_of(&server), RATE_PER_S, SECOND)
+        ..constant_rate(&url_of(&server), RATE_PER_S, SECOND)
     };
     let stop = StopToken::new();
     let stopped = stop.clone();
@@ -160,7 +167,8 @@ fn a_stop_between_two_analyses_ends_the_measurement() {
     });
     let report = run(&plan, &stop).unwrap();
     stopping.join().unwrap();
-    assert_sound(&report);
+
+    assert_consistent(&report);
     assert!(
         (2 * SECOND..4 * SECOND).contains(&report.measured_ns),
         "{}",
@@ -178,7 +186,7 @@ fn a_stop_between_two_analyses_ends_the_measurement() {
 
 #[test]
 fn only_an_open_loop_at_a_constant_rate_can_be_extended() {
-    let precision = until(0.99, 0.1, 60 * SECOND);
+    let precision = target_precision(0.99, 0.1, 60 * SECOND);
     let closed = LoadPlan {
         precision,
         ..LoadPlan::closed("http://127.0.0.1:9/", 4, SECOND)

@@ -1,7 +1,7 @@
-//! Peak memory of this process.
+//! Peak resident memory of this process.
 
-/// Resets the peak; `None` if the kernel does not allow it.
-pub fn peak_from_now_kib() -> Option<u64> {
+/// Resets the peak and returns it; `None` if the kernel does not allow it.
+pub fn reset_peak_kib() -> Option<u64> {
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
     peak_kib()
 }

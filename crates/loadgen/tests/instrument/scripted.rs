@@ -1,4 +1,4 @@
-//! A server that ignores the requests and responds with given bytes, in given pieces.
+//! A server that ignores the content of requests and responds with given bytes, in given pieces.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,25 +7,25 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// After an early response, the server keeps the connection open for this long: longer than any
-/// client here waits.
+/// How long the server keeps the connection open after an early response: longer than any client in
+/// these tests waits.
 const EARLY_HOLD: Duration = Duration::from_millis(400);
 
 /// The response to one request.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub struct ScriptedResponse {
     /// Each piece is sent as a separate segment.
     pub pieces: Vec<Vec<u8>>,
     /// Repeated forever, unless empty.
     pub endless: Vec<u8>,
-    /// Whether the server then ends the connection.
+    /// Whether the server then closes the connection.
     pub closes: bool,
     /// Whether the server responds without waiting for the end of the request's head.
     pub is_early: bool,
 }
 
-impl Answer {
-    /// These bytes in one piece.
+impl ScriptedResponse {
+    /// A response of these bytes in one piece.
     pub fn of(bytes: impl AsRef<[u8]>) -> Self {
         Self {
             pieces: vec![bytes.as_ref().to_vec()],
@@ -33,7 +33,7 @@ impl Answer {
         }
     }
 
-    /// These bytes, then others until the client closes the connection.
+    /// A response of these bytes, followed by `unit` until the client closes the connection.
     pub fn endless(bytes: &str, unit: &str) -> Self {
         // Large writes, so that the server can outrun its client.
         let endless = unit.repeat(10_000_usize.div_ceil(unit.len())).into_bytes();
@@ -43,7 +43,7 @@ impl Answer {
         }
     }
 
-    /// These bytes, and the end of the connection.
+    /// A response of these bytes, after which the server closes the connection.
     pub fn closing(bytes: impl AsRef<[u8]>) -> Self {
         Self {
             closes: true,
@@ -52,7 +52,7 @@ impl Answer {
     }
 }
 
-/// The first request gets the first response, and so on; all further requests get the last one.
+/// Sends each response once, in order, and repeats the last one for all further requests.
 pub struct ScriptedServer {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -60,12 +60,12 @@ pub struct ScriptedServer {
 }
 
 impl ScriptedServer {
-    pub fn start(answers: Vec<Answer>) -> Self {
+    pub fn start(responses: Vec<ScriptedResponse>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let is_stopped = Arc::clone(&stop);
-        let script = Arc::new((answers, AtomicUsize::new(0)));
+        let script = Arc::new((responses, AtomicUsize::new(0)));
         let acceptor = std::thread::spawn(move || {
             let mut connections = Vec::new();
             for stream in listener.incoming().map_while(Result::ok) {
@@ -77,10 +77,12 @@ impl ScriptedServer {
                     serve(&stream, &script.0, &script.1)
                 }));
             }
+
             connections
                 .into_iter()
                 .for_each(|connection| connection.join().unwrap());
         });
+
         Self {
             address,
             stop,
@@ -96,8 +98,8 @@ impl ScriptedServer {
 impl Drop for ScriptedServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes the acceptor, which waits for a connection. The connection threads end because the
-        // client has closed its connections.
+        // Wakes up the acceptor. The threads of the connections end because the client has closed
+        // its connections.
         drop(TcpStream::connect(self.address));
         if let Some(acceptor) = self.acceptor.take() {
             acceptor.join().unwrap();
@@ -105,16 +107,16 @@ impl Drop for ScriptedServer {
     }
 }
 
-/// Serves until either side ends the connection.
-fn serve(mut stream: &TcpStream, answers: &[Answer], next: &AtomicUsize) {
+/// Serves one connection until either side closes it.
+fn serve(mut stream: &TcpStream, responses: &[ScriptedResponse], next: &AtomicUsize) {
     stream.set_nodelay(true).unwrap();
-    let is_early = answers.first().is_some_and(|answer| answer.is_early);
-    while is_early || reads_head(stream) {
+    let is_early = responses.first().is_some_and(|response| response.is_early);
+    while is_early || read_head(stream) {
         let number = next.fetch_add(1, Ordering::Relaxed);
-        let Some(answer) = answers.get(number).or(answers.last()) else {
+        let Some(response) = responses.get(number).or(responses.last()) else {
             return;
         };
-        for (index, piece) in answer.pieces.iter().enumerate() {
+        for (index, piece) in response.pieces.iter().enumerate() {
             if index > 0 {
                 // Long enough for the client to read the previous piece separately.
                 std::thread::sleep(Duration::from_micros(300));
@@ -123,15 +125,18 @@ fn serve(mut stream: &TcpStream, answers: &[Answer], next: &AtomicUsize) {
                 return;
             }
         }
-        while !answer.endless.is_empty() {
-            if stream.write_all(&answer.endless).is_err() {
+
+        while !response.endless.is_empty() {
+            if stream.write_all(&response.endless).is_err() {
                 return;
             }
         }
-        if answer.closes {
+
+        if response.closes {
             let _ = stream.shutdown(Shutdown::Both);
             return;
         }
+
         if is_early {
             // The rest of the request is not read.
             std::thread::sleep(EARLY_HOLD);
@@ -140,15 +145,16 @@ fn serve(mut stream: &TcpStream, answers: &[Answer], next: &AtomicUsize) {
     }
 }
 
-/// Whether a complete head arrived; the server ignores the body.
-fn reads_head(mut stream: &TcpStream) -> bool {
-    let mut seen = Vec::new();
+/// Reads the head of a request; returns whether it is complete. The body is ignored.
+fn read_head(mut stream: &TcpStream) -> bool {
+    let mut received = Vec::new();
     let mut byte = [0];
-    while !seen.ends_with(b"\r\n\r\n") {
+    while !received.ends_with(b"\r\n\r\n") {
         match stream.read(&mut byte) {
-            Ok(1) => seen.push(byte[0]),
+            Ok(1) => received.push(byte[0]),
             _ => return false,
         }
     }
+
     true
 }

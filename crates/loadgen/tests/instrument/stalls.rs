@@ -1,14 +1,14 @@
-//! F4 and F5: a server that stalls, as measured by open and closed loops.
+//! F4 and F5: a server that stalls, measured by open and closed loops.
 //!
-//! The server's stalls are [`STALL_NS`] long and start every [`PERIOD_NS`]; loads last whole
-//! periods, so each part of the period is covered equally, wherever in it the load starts.
+//! A stall of [`STALL_NS`] starts every [`PERIOD_NS`]. Loads last whole periods, so each part of
+//! the period is covered equally, whenever the load starts.
 
 use loadgen::{LoadPlan, Outcome, Schedule};
 use refsrv::{Config, Service};
 
 use crate::support::{
-    MS, SECOND, Timing, Trial, US, assert_encloses, capped, constant, floor_ns, judge_timing,
-    median_excess_ns, open_loop,
+    MS, SECOND, Timing, Trial, US, assert_encloses, capped, constant_rate, judge_timing,
+    median_excess_ns, noise_floor_ns, open_loop,
 };
 
 const BASE_NS: u64 = MS;
@@ -30,8 +30,8 @@ fn stalling(servers: Option<usize>) -> Config {
     }
 }
 
-/// The response time that a share `quantile` of constant arrivals does not exceed, if the wait
-/// falls by `slope` per unit of time from the start of a stall.
+/// Quantile of the response time with constant arrivals, if the wait decreases by `slope` per unit
+/// of time from the start of a stall.
 fn stalled_quantile_ns(quantile: f64, slope: f64) -> u64 {
     let wait_ns = STALL_NS as f64 - (1.0 - quantile) * slope * PERIOD_NS as f64;
     BASE_NS + wait_ns.max(0.0) as u64
@@ -41,41 +41,44 @@ fn expect_quantiles(timing: &mut Timing, trial: &Trial, slope: f64, resolution_n
     for quantile in [0.5, 0.9, 0.95, 0.99] {
         let expected_ns = stalled_quantile_ns(quantile, slope);
         let tolerance_ns = resolution_ns + expected_ns / 100;
-        timing.within(
+        timing.assert_min_expect_max(
             &format!("response p{}", quantile * 100.0),
             trial.report.measures().response.quantile_ns(quantile),
             expected_ns.saturating_sub(tolerance_ns).max(BASE_NS),
-            expected_ns + tolerance_ns + floor_ns(quantile),
+            expected_ns + tolerance_ns + noise_floor_ns(quantile),
         );
     }
 }
 
 #[test]
-fn f4_a_stall_lengthens_the_response_times_by_the_formula() {
+fn f4_a_stall_lengthens_response_times_as_calculated() {
     judge_timing(|timing| {
-        let trial = timing.trial(stalling(None), |url| constant(url, 500.0, 2 * PERIOD_NS));
+        let trial = timing.run_trial(stalling(None), |url| {
+            constant_rate(url, 500.0, 2 * PERIOD_NS)
+        });
         assert_eq!(
             (trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()),
             (1_000, 1_000, 1_000)
         );
         assert_encloses(&trial.report.measures().service, &trial.times_in_server());
-        // One arrival every 2 ms decides how fine a quantile of the wait can be.
+        // Arrivals every 2 ms limit the resolution of a quantile.
         expect_quantiles(timing, &trial, 1.0, 2 * MS);
-        timing.within(
+        timing.assert_min_expect_max(
             "service p50",
             trial.report.measures().service.quantile_ns(0.5),
             BASE_NS,
-            BASE_NS + floor_ns(0.5),
+            BASE_NS + noise_floor_ns(0.5),
         );
-        let long = trial
+
+        let slow = trial
             .log
             .iter()
             .filter(|entry| entry.hold_ns > STALL_NS / 2)
             .count() as u64;
-        let seen = trial.report.measures().response.count_above(STALL_NS / 2);
+        let measured = trial.report.measures().response.count_above(STALL_NS / 2);
         timing.expect(
-            seen.abs_diff(long) <= 2,
-            &format!("{seen} waits beyond half a stall instead of {long}"),
+            measured.abs_diff(slow) <= 2,
+            &format!("{measured} response times exceed half a stall, expected {slow}"),
         );
     });
 }
@@ -83,89 +86,93 @@ fn f4_a_stall_lengthens_the_response_times_by_the_formula() {
 #[test]
 fn f4_a_closed_loop_of_one_user_hides_the_same_stall() {
     judge_timing(|timing| {
-        let trial = timing.trial(stalling(None), |url| {
+        let trial = timing.run_trial(stalling(None), |url| {
             LoadPlan::closed(url, 1, 2 * PERIOD_NS)
         });
         assert_eq!(trial.count(Outcome::Ok), trial.log.len() as u64);
         assert_encloses(&trial.report.measures().service, &trial.times_in_server());
+
         let response = &trial.report.measures().response;
-        let long = response.count_above(STALL_NS / 2);
+        let slow = response.count_above(STALL_NS / 2);
         timing.expect(
-            long == 2,
-            &format!("{long} samples beyond half a stall, not one for each of two stalls"),
+            slow == 2,
+            &format!("{slow} response times exceed half a stall, expected one per stall (2)"),
         );
-        timing.within(
+        timing.assert_min_expect_max(
             "response p99",
             response.quantile_ns(0.99),
             BASE_NS,
-            BASE_NS + floor_ns(0.99),
+            BASE_NS + noise_floor_ns(0.99),
         );
-        // The same server, the same stalls: an open loop finds its p99 at 191 ms.
+        // For the same stalls, an open loop measures a p99 of 191 ms.
         assert_eq!(stalled_quantile_ns(0.99, 1.0), 191 * MS);
     });
 }
 
 #[test]
-fn f4_behind_one_connection_a_stall_shows_in_response_times_and_not_in_service_times() {
+fn f4_with_one_connection_a_stall_shows_in_response_times_but_not_in_service_times() {
     judge_timing(|timing| {
-        let trial = timing.trial(stalling(None), |url| capped(url, 200.0, 2 * PERIOD_NS, 1));
+        let trial = timing.run_trial(stalling(None), |url| capped(url, 200.0, 2 * PERIOD_NS, 1));
         assert_eq!(
             (trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()),
             (400, 400, 400)
         );
         let measures = trial.report.measures();
-        // One connection is served in order, so the i-th arrival in the log is the i-th of the
+        // One connection is served in order, so the i-th log entry is the i-th arrival of the
         // schedule.
         let mut plan = trial.report.plan.clone();
         let schedule = Schedule::new(open_loop(&mut plan), 0, &trial.report.plan.phases);
         let start_ns = trial.report.clock.monotonic_ns;
-        let mut waited: Vec<u64> = schedule
+        let mut server_response_ns: Vec<u64> = schedule
             .zip(&trial.log)
-            .map(|(offset_ns, entry)| entry.write_ns.expect("answered") - (start_ns + offset_ns))
+            .map(|(offset_ns, entry)| {
+                entry.write_ns.expect("a write time") - (start_ns + offset_ns)
+            })
             .collect();
-        waited.sort_unstable();
-        assert_encloses(&measures.response, &waited);
+        server_response_ns.sort_unstable();
+        assert_encloses(&measures.response, &server_response_ns);
         assert_encloses(&measures.service, &trial.times_in_server());
 
-        let excess_ns = median_excess_ns(&measures.response, &waited);
+        let excess_ns = median_excess_ns(&measures.response, &server_response_ns);
         timing.expect(
             excess_ns <= 200 * US,
             &format!("the client adds {excess_ns} ns at the median"),
         );
-        timing.within(
+        timing.assert_min_expect_max(
             "service p99",
             measures.service.quantile_ns(0.99),
             BASE_NS,
-            BASE_NS + floor_ns(0.99),
+            BASE_NS + noise_floor_ns(0.99),
         );
         let response_p99_ns = measures.response.quantile_ns(0.99);
-        timing.within("response p99", response_p99_ns, 180 * MS, 205 * MS);
-        timing.about(
+        timing.assert_min_expect_max("response p99", response_p99_ns, 180 * MS, 205 * MS);
+        timing.expect_range(
             "pool wait p99",
             measures.pool_wait.quantile_ns(0.99),
             175 * MS,
             205 * MS,
         );
-        timing.within(
+        timing.assert_min_expect_max(
             "send lag p99",
             measures.send_lag.quantile_ns(0.99),
             0,
-            floor_ns(0.99),
+            noise_floor_ns(0.99),
         );
     });
 }
 
 #[test]
-fn f5_behind_one_server_the_backlog_of_a_stall_drains_by_the_formula() {
+fn f5_the_backlog_of_a_stalled_single_server_drains_as_calculated() {
     judge_timing(|timing| {
-        let trial = timing.trial(stalling(Some(1)), |url| constant(url, 500.0, 2 * PERIOD_NS));
+        let trial = timing.run_trial(stalling(Some(1)), |url| {
+            constant_rate(url, 500.0, 2 * PERIOD_NS)
+        });
         assert_eq!(
             (trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()),
             (1_000, 1_000, 1_000)
         );
         assert_encloses(&trial.report.measures().service, &trial.times_in_server());
-        // Half the server's capacity is taken, so the backlog falls half as fast as the stall built
-        // it up.
+        // At 50 % utilization, the backlog drains half as fast as it grew during the stall.
         expect_quantiles(timing, &trial, 0.5, BASE_NS);
     });
 }

@@ -1,4 +1,4 @@
-//! An HTTP/2 server that handles single frames, counts streams and responds as a test requests.
+//! An HTTP/2 server that works on single frames, counts streams and acts as a test decides.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a server waits for frames before it acts again.
-const TICK: Duration = Duration::from_millis(2);
+/// How long the server waits for frames before its next actions.
+const READ_TIMEOUT: Duration = Duration::from_millis(2);
 
 const PREFACE_BYTES: usize = 24;
 const FRAME_HEADER_BYTES: usize = 9;
@@ -36,82 +36,87 @@ const CANCEL: u32 = 8;
 /// `:status: 200` from the static table.
 const STATUS_200: &[u8] = &[0x88];
 
-/// A stream that the server has not ended.
+/// A stream that is open at the server.
 #[derive(Clone, Copy, Debug)]
-pub struct Open {
+pub struct OpenStream {
     pub id: u32,
     pub since: Instant,
-    /// Whether its request is complete.
-    pub is_whole: bool,
+    pub is_request_complete: bool,
 }
 
-/// What a server does next on a connection.
+/// An action of the server on a connection. The numbers are stream IDs, except for [`Self::Ping`].
 #[derive(Clone, Copy, Debug)]
-pub enum Act {
-    Answer(u32),
+pub enum Action {
+    Respond(u32),
     Reset(u32),
     /// Sends this many PING frames.
     Ping(usize),
-    /// Announces that later streams than this one are not served.
+    /// Sends GOAWAY with this last stream.
     GoAway(u32),
     Close,
 }
 
-/// What a server has received and sent, over all connections.
+/// Counters over all connections.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Counters {
     pub connections: u64,
     pub requests: u64,
-    pub answered: u64,
+    pub responses: u64,
     pub reset_by_server: u64,
     pub reset_by_client: u64,
-    /// Streams that a GOAWAY or a close of the server has ended.
+    /// Streams that the server ended with GOAWAY or by closing the connection.
     pub cut_off: u64,
     /// Highest number of concurrent streams on one connection.
     pub max_streams: usize,
-    /// Highest number of concurrent streams on all connections.
-    pub max_streams_in_all: usize,
+    /// Highest total number of concurrent streams.
+    pub max_total_streams: usize,
     streams: usize,
 }
 
-/// Chooses the next actions, given the open streams and whether no frame has arrived for a while.
-pub trait Behavior: Fn(&[Open], bool) -> Vec<Act> + Send + Sync + 'static {}
-impl<F: Fn(&[Open], bool) -> Vec<Act> + Send + Sync + 'static> Behavior for F {}
+/// Chooses the next actions, given the open streams and whether no data has arrived for
+/// [`READ_TIMEOUT`].
+pub trait Behavior: Fn(&[OpenStream], bool) -> Vec<Action> + Send + Sync + 'static {}
+impl<F: Fn(&[OpenStream], bool) -> Vec<Action> + Send + Sync + 'static> Behavior for F {}
 
-/// Runs until it is dropped.
+/// The server; runs until it is dropped.
 pub struct StreamServer {
     pub address: SocketAddr,
-    seen: Arc<Mutex<Seen>>,
-    is_over: Arc<AtomicBool>,
+    counters: Arc<Mutex<Counters>>,
+    stop: Arc<AtomicBool>,
 }
 
 impl StreamServer {
-    /// `allowed`: the limit on streams per connection that the server announces, if any.
-    pub fn start(allowed: Option<u32>, behavior: impl Behavior) -> Self {
+    /// `stream_limit`: the limit on streams per connection that the server announces, if any.
+    pub fn start(stream_limit: Option<u32>, behavior: impl Behavior) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let seen: Arc<Mutex<Seen>> = Arc::default();
-        let is_over: Arc<AtomicBool> = Arc::default();
-        let (shared, end, behavior) = (Arc::clone(&seen), Arc::clone(&is_over), Arc::new(behavior));
+        let counters: Arc<Mutex<Counters>> = Arc::default();
+        let stop: Arc<AtomicBool> = Arc::default();
+        let (shared, is_stopped, behavior) =
+            (Arc::clone(&counters), Arc::clone(&stop), Arc::new(behavior));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                if end.load(Ordering::Relaxed) {
+                if is_stopped.load(Ordering::Relaxed) {
                     return;
                 }
-                let (seen, end, behavior) =
-                    (Arc::clone(&shared), Arc::clone(&end), Arc::clone(&behavior));
+                let (counters, is_stopped, behavior) = (
+                    Arc::clone(&shared),
+                    Arc::clone(&is_stopped),
+                    Arc::clone(&behavior),
+                );
                 thread::spawn(move || {
-                    let mut peer = Peer::new(stream, seen);
-                    // An error is expected: the client or the test ends the connection.
-                    let _ = peer.serve(allowed, &*behavior, &end);
-                    peer.forget_streams();
+                    let mut peer = Peer::new(stream, counters);
+                    // An error is expected: the client or an action ends the connection.
+                    let _ = peer.serve(stream_limit, &*behavior, &is_stopped);
+                    peer.discard_streams();
                 });
             }
         });
+
         Self {
             address,
-            seen,
-            is_over,
+            counters,
+            stop,
         }
     }
 
@@ -123,70 +128,70 @@ impl StreamServer {
         format!("http://{}/", self.address)
     }
 
-    pub fn seen(&self) -> Seen {
-        lock(&self.seen).clone()
+    pub fn counters(&self) -> Counters {
+        lock(&self.counters).clone()
     }
 }
 
 impl Drop for StreamServer {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts.
+        self.stop.store(true, Ordering::Relaxed);
+        // Wakes up the accepting thread.
         let _ = TcpStream::connect(self.address);
     }
 }
 
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(counters: &Mutex<Counters>) -> MutexGuard<'_, Counters> {
+    counters.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One connection.
+/// The server's side of one connection.
 struct Peer {
     stream: TcpStream,
     received: Vec<u8>,
     has_preface: bool,
-    open: Vec<Open>,
-    seen: Arc<Mutex<Seen>>,
+    open: Vec<OpenStream>,
+    counters: Arc<Mutex<Counters>>,
 }
 
 impl Peer {
-    fn new(stream: TcpStream, seen: Arc<Mutex<Seen>>) -> Self {
-        lock(&seen).connections += 1;
+    fn new(stream: TcpStream, counters: Arc<Mutex<Counters>>) -> Self {
+        lock(&counters).connections += 1;
         Self {
             stream,
             received: Vec::new(),
             has_preface: false,
             open: Vec::new(),
-            seen,
+            counters,
         }
     }
 
     fn serve(
         &mut self,
-        allowed: Option<u32>,
+        stream_limit: Option<u32>,
         behavior: &impl Behavior,
-        end: &AtomicBool,
+        stop: &AtomicBool,
     ) -> io::Result<()> {
-        self.stream.set_read_timeout(Some(TICK))?;
+        self.stream.set_read_timeout(Some(READ_TIMEOUT))?;
         self.stream.set_nodelay(true)?;
         let mut settings = setting(INITIAL_WINDOW_SIZE, WINDOW_BYTES);
-        if let Some(streams) = allowed {
+        if let Some(streams) = stream_limit {
             settings.extend(setting(MAX_CONCURRENT_STREAMS, streams));
         }
         self.send(SETTINGS, 0, 0, &settings)?;
         let more_bytes = WINDOW_BYTES - DEFAULT_WINDOW_BYTES;
         self.send(WINDOW_UPDATE, 0, 0, &more_bytes.to_be_bytes())?;
 
-        while !end.load(Ordering::Relaxed) {
+        while !stop.load(Ordering::Relaxed) {
             let is_quiet = !self.receive()?;
-            for act in behavior(&self.open, is_quiet) {
-                self.perform(act)?;
+            for action in behavior(&self.open, is_quiet) {
+                self.perform(action)?;
             }
         }
         Ok(())
     }
 
-    /// Receives the data that arrives within a tick; returns whether there was any.
+    /// Handles the data that arrives within [`READ_TIMEOUT`]; returns whether there was any.
     fn receive(&mut self) -> io::Result<bool> {
         let mut buffer = [0; 16 * 1024];
         match self.stream.read(&mut buffer) {
@@ -201,12 +206,12 @@ impl Peer {
             self.received.drain(..PREFACE_BYTES);
         }
         while let Some((kind, flags, id)) = self.next_frame() {
-            self.note(kind, flags, id)?;
+            self.handle_frame(kind, flags, id)?;
         }
         Ok(true)
     }
 
-    /// Type, flags and stream of the next whole frame.
+    /// Removes the next complete frame; returns its type, flags and stream.
     fn next_frame(&mut self) -> Option<(u8, u8, u32)> {
         let header = self.received.first_chunk::<FRAME_HEADER_BYTES>();
         let [high, middle, low, kind, flags, id @ ..] = *header.filter(|_| self.has_preface)?;
@@ -216,79 +221,81 @@ impl Peer {
             return None;
         }
         self.received.drain(..frame_bytes);
+
         Some((kind, flags, u32::from_be_bytes(id)))
     }
 
-    fn note(&mut self, kind: u8, flags: u8, id: u32) -> io::Result<()> {
+    fn handle_frame(&mut self, kind: u8, flags: u8, id: u32) -> io::Result<()> {
         match kind {
             HEADERS => {
-                self.open.push(Open {
+                self.open.push(OpenStream {
                     id,
                     since: Instant::now(),
-                    is_whole: flags & END_STREAM != 0,
+                    is_request_complete: flags & END_STREAM != 0,
                 });
-                let mut seen = lock(&self.seen);
-                seen.requests += 1;
-                seen.streams += 1;
-                seen.max_streams = seen.max_streams.max(self.open.len());
-                seen.max_streams_in_all = seen.max_streams_in_all.max(seen.streams);
+                let mut counters = lock(&self.counters);
+                counters.requests += 1;
+                counters.streams += 1;
+                counters.max_streams = counters.max_streams.max(self.open.len());
+                counters.max_total_streams = counters.max_total_streams.max(counters.streams);
             }
             DATA if flags & END_STREAM != 0 => {
                 let sent = self.open.iter_mut().find(|open| open.id == id);
-                sent.into_iter().for_each(|open| open.is_whole = true);
+                sent.into_iter()
+                    .for_each(|open| open.is_request_complete = true);
             }
-            RST_STREAM if self.end(id) => lock(&self.seen).reset_by_client += 1,
+            RST_STREAM if self.end_stream(id) => lock(&self.counters).reset_by_client += 1,
             SETTINGS if flags & ACK == 0 => self.send(SETTINGS, ACK, 0, &[])?,
             _ => {}
         }
         Ok(())
     }
 
-    fn perform(&mut self, act: Act) -> io::Result<()> {
-        match act {
-            Act::Answer(id) if self.end(id) => {
-                // Counted before the client can receive the response.
-                lock(&self.seen).answered += 1;
+    fn perform(&mut self, action: Action) -> io::Result<()> {
+        match action {
+            Action::Respond(id) if self.end_stream(id) => {
+                // Count the response before the client can receive it.
+                lock(&self.counters).responses += 1;
                 let mut response = frame(HEADERS, END_HEADERS, id, STATUS_200);
                 response.extend(frame(DATA, END_STREAM, id, b"hello"));
                 self.stream.write_all(&response)
             }
-            Act::Reset(id) if self.end(id) => {
-                lock(&self.seen).reset_by_server += 1;
+            Action::Reset(id) if self.end_stream(id) => {
+                lock(&self.counters).reset_by_server += 1;
                 self.send(RST_STREAM, 0, id, &CANCEL.to_be_bytes())
             }
-            Act::Ping(count) => {
+            Action::Ping(count) => {
                 let pings = frame(PING, 0, 0, &[0; 8]).repeat(count);
                 self.stream.write_all(&pings)
             }
-            Act::GoAway(last) => {
-                let later: Vec<u32> = self.open.iter().map(|open| open.id).collect();
-                for id in later.into_iter().filter(|id| *id > last) {
-                    self.end(id);
-                    lock(&self.seen).cut_off += 1;
+            Action::GoAway(last) => {
+                let open_ids: Vec<u32> = self.open.iter().map(|open| open.id).collect();
+                for id in open_ids.into_iter().filter(|id| *id > last) {
+                    self.end_stream(id);
+                    lock(&self.counters).cut_off += 1;
                 }
                 let payload = [last.to_be_bytes(), [0; 4]].concat();
                 self.send(GOAWAY, 0, 0, &payload)
             }
-            Act::Close => {
-                lock(&self.seen).cut_off += self.open.len() as u64;
+            Action::Close => {
+                lock(&self.counters).cut_off += self.open.len() as u64;
                 Err(io::ErrorKind::ConnectionAborted.into())
             }
-            Act::Answer(_) | Act::Reset(_) => Ok(()),
+            Action::Respond(_) | Action::Reset(_) => Ok(()),
         }
     }
 
     /// Ends a stream; returns whether it was open.
-    fn end(&mut self, id: u32) -> bool {
+    fn end_stream(&mut self, id: u32) -> bool {
         let before = self.open.len();
         self.open.retain(|open| open.id != id);
-        let is_ended = self.open.len() < before;
-        lock(&self.seen).streams -= usize::from(is_ended);
-        is_ended
+        let was_open = self.open.len() < before;
+        lock(&self.counters).streams -= usize::from(was_open);
+        was_open
     }
 
-    fn forget_streams(&mut self) {
-        lock(&self.seen).streams -= self.open.len();
+    fn discard_streams(&mut self) {
+        lock(&self.counters).streams -= self.open.len();
     }
 
     fn send(&mut self, kind: u8, flags: u8, id: u32, payload: &[u8]) -> io::Result<()> {

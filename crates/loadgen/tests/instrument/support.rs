@@ -1,4 +1,4 @@
-//! Runs loads one at a time, checks what must hold for every load, and tests timing.
+//! Runs loads one at a time, asserts the invariants of every report, and judges timing.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -8,35 +8,35 @@ use std::time::Instant;
 
 use loadgen::plan::{Arrivals, LoadModel, OnBusy, OpenLoop};
 use loadgen::{Blame, LatencyHistogram, LoadPlan, LoadReport, Outcome, StopToken, run};
-use refsrv::{Config, LogEntry, Outcome as Served, ReferenceServer, Service, Stats};
+use refsrv::{Config, LogEntry, Outcome as ServerOutcome, ReferenceServer, Service, Stats};
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000 * US;
 pub const SECOND: u64 = 1_000 * MS;
 
-/// More CPU time than this used by other processes, in cores, disturbs a load whose two threads
-/// have two cores.
-const OTHERS_LIMIT_CORES: f64 = 0.1;
+/// Maximum CPU use of other processes, in cores, that does not disturb a load with two threads on
+/// two cores.
+const MAX_OTHER_CORES: f64 = 0.1;
 
-/// `/proc` counts in hundredths of a second on every Linux.
+/// Resolution of CPU times in `/proc` on every Linux.
 pub const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A server whose typical response is later than this did not get its core in time.
-const SERVER_LATE_LIMIT_NS: u64 = 200 * US;
+/// If the server's median response is later than this, the server did not get its core in time.
+const MAX_SERVER_LATENESS_NS: u64 = 200 * US;
 
 const ATTEMPTS: usize = 3;
 
-/// Serializes the tests: two cores are enough for only one generator and one server.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Serializes the tests: two cores suffice for only one generator and one server.
+pub fn lock_host() -> MutexGuard<'static, ()> {
+    static HOST: Mutex<()> = Mutex::new(());
+    HOST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub fn server_with(config: Config) -> ReferenceServer {
     ReferenceServer::start(config).expect("a server on a free port")
 }
 
-pub fn holding(hold_ns: u64) -> Config {
+pub fn constant_hold(hold_ns: u64) -> Config {
     Config {
         service: Service::Constant { hold_ns },
         ..Config::default()
@@ -48,15 +48,15 @@ pub fn url_of(server: &ReferenceServer) -> String {
 }
 
 /// Constant arrivals, so that their number is known in advance.
-pub fn constant(url: &str, rate_per_s: f64, measure_ns: u64) -> LoadPlan {
+pub fn constant_rate(url: &str, rate_per_s: f64, measure_ns: u64) -> LoadPlan {
     let mut plan = LoadPlan::open(url, rate_per_s, measure_ns);
     open_loop(&mut plan).arrivals = Arrivals::Constant;
     plan
 }
 
-/// [`constant`] with this maximum number of connections; other requests queue.
+/// [`constant_rate`] with this maximum number of connections; other requests queue.
 pub fn capped(url: &str, rate_per_s: f64, measure_ns: u64, max_connections: usize) -> LoadPlan {
-    let mut plan = constant(url, rate_per_s, measure_ns);
+    let mut plan = constant_rate(url, rate_per_s, measure_ns);
     let open = open_loop(&mut plan);
     (open.on_busy, open.max_connections) = (OnBusy::Queue, Some(max_connections));
     plan
@@ -69,7 +69,7 @@ pub fn open_loop(plan: &mut LoadPlan) -> &mut OpenLoop {
     }
 }
 
-/// Both ends' records of one load.
+/// The records of client and server of one load.
 pub struct Trial {
     pub report: LoadReport,
     pub log: Vec<LogEntry>,
@@ -77,7 +77,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Runs a load against a new server, to its end.
+    /// Runs a load against a new server.
     pub fn of(config: Config, plan: impl FnOnce(&str) -> LoadPlan) -> Self {
         let server = server_with(config);
         Self::on(&server, &plan(&url_of(&server)))
@@ -86,7 +86,7 @@ impl Trial {
     /// Runs a load against a server.
     pub fn on(server: &ReferenceServer, plan: &LoadPlan) -> Self {
         let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
-        assert_sound(&report);
+        assert_consistent(&report);
         Self {
             report,
             log: server.log(),
@@ -102,25 +102,31 @@ impl Trial {
         self.report.scheduled()
     }
 
-    /// Time of each correct response within the server, from its arrival to its write, ascending.
+    /// Time within the server, from arrival to write, of each correctly answered request,
+    /// ascending.
     pub fn times_in_server(&self) -> Vec<u64> {
-        let right =
-            |entry: &&LogEntry| matches!(entry.outcome, Served::Answered | Served::StaleClose);
+        let is_correct = |entry: &&LogEntry| {
+            matches!(
+                entry.outcome,
+                ServerOutcome::Answered | ServerOutcome::StaleClose
+            )
+        };
         let mut times: Vec<u64> = self
             .log
             .iter()
-            .filter(right)
+            .filter(is_correct)
             .filter_map(|entry| Some(entry.write_ns? - entry.arrive_ns))
             .collect();
         times.sort_unstable();
+
         times
     }
 
     /// Arrival times at the server, ascending.
     pub fn arrivals(&self) -> Vec<u64> {
-        let mut instants: Vec<u64> = self.log.iter().map(|entry| entry.arrive_ns).collect();
-        instants.sort_unstable();
-        instants
+        let mut arrivals_ns: Vec<u64> = self.log.iter().map(|entry| entry.arrive_ns).collect();
+        arrivals_ns.sort_unstable();
+        arrivals_ns
     }
 
     /// Whether the verdict has a reason from this check.
@@ -133,8 +139,8 @@ impl Trial {
     }
 }
 
-/// Checks what must hold for every report, whatever the load and the machine.
-pub fn assert_sound(report: &LoadReport) {
+/// Asserts the invariants of every report, whatever the load and the machine.
+pub fn assert_consistent(report: &LoadReport) {
     let scheduled = report.scheduled();
     let accounted: u64 = Outcome::ALL
         .into_iter()
@@ -156,11 +162,7 @@ pub fn assert_sound(report: &LoadReport) {
         ("first byte", &measures.first_byte),
         ("transfer", &measures.transfer),
     ] {
-        assert_eq!(
-            histogram.count(),
-            ok,
-            "exactly the correct responses have a {name}"
-        );
+        assert_eq!(histogram.count(), ok, "each correct response has a {name}");
     }
     let parts = total(&measures.pool_wait)
         + total(&measures.send_lag)
@@ -169,19 +171,19 @@ pub fn assert_sound(report: &LoadReport) {
     assert_eq!(
         total(&measures.response),
         parts,
-        "response times are the sum of their parts"
+        "the parts of the response times add up"
     );
 
-    let (mut arrived, mut right, mut failed) = (0, 0, 0);
+    let (mut interval_scheduled, mut interval_ok, mut interval_failed) = (0, 0, 0);
     for interval in &report.intervals {
-        arrived += interval.scheduled;
-        right += interval.ok;
-        failed += interval.failed;
+        interval_scheduled += interval.scheduled;
+        interval_ok += interval.ok;
+        interval_failed += interval.failed;
     }
     assert_eq!(
-        (arrived, right, failed),
+        (interval_scheduled, interval_ok, interval_failed),
         (scheduled, ok, scheduled - ok),
-        "intervals share out the arrivals"
+        "the intervals add up to the totals"
     );
 
     let is_defect = |check: &str| ["timestamp-order", "in-system-count"].contains(&check);
@@ -193,63 +195,69 @@ pub fn assert_sound(report: &LoadReport) {
         .collect();
     assert!(
         defects.is_empty(),
-        "instants or counts contradict each other: {defects:?}"
+        "inconsistent timestamps or counts: {defects:?}"
     );
 }
 
 /// The exact sum of a histogram's values.
 pub fn total(histogram: &LatencyHistogram) -> u64 {
-    // The mean is an exact sum divided once; below 2^53 the product rounds back to that sum.
+    // The mean is the exact sum divided by the count; below 2^53, the product rounds to the sum.
     histogram
         .mean_ns()
         .map_or(0, |mean| (mean * histogram.count() as f64).round() as u64)
 }
 
-/// Every value measured by the client includes the server's, so rank by rank the client's is not
-/// smaller. Holds on any machine, however busy.
+/// Asserts that the client's values are not smaller than the server's, rank by rank. This holds
+/// even on a busy host, because every time at the client includes the time at the server.
 pub fn assert_encloses(client: &LatencyHistogram, server: &[u64]) {
     assert_eq!(
         client.count(),
         server.len() as u64,
-        "both ends counted the same answers"
+        "client and server count the same responses"
     );
     assert!(
         total(client) >= server.iter().sum::<u64>(),
-        "the sums enclose each other"
+        "the client's sum is not smaller"
     );
+
     for (rank, &inner_ns) in (1..).zip(server) {
-        let outer_ns = client.at_rank_ns(rank).expect("as many values");
+        let outer_ns = client
+            .at_rank_ns(rank)
+            .expect("as many values as the server");
         assert!(
             outer_ns >= inner_ns,
-            "rank {rank}: {outer_ns} ns around {inner_ns} ns"
+            "rank {rank}: client {outer_ns} ns, server {inner_ns} ns"
         );
     }
 }
 
-/// Median over the ranks of the client's excess over the server's own measurement, allowing for
-/// histogram slots.
+/// Median over the ranks of the client's excess over the server's own measurement, reduced by the
+/// width of the histogram buckets.
 pub fn median_excess_ns(client: &LatencyHistogram, server: &[u64]) -> u64 {
     let mut excess: Vec<u64> = (1..)
         .zip(server)
         .map(|(rank, &inner_ns)| {
             client
                 .at_rank_ns(rank)
-                .expect("as many values")
-                .saturating_sub(slot_top(inner_ns))
+                .expect("as many values as the server")
+                .saturating_sub(bucket_top(inner_ns))
         })
         .collect();
     excess.sort_unstable();
+
     excess[excess.len() / 2]
 }
 
-/// The largest value that a histogram with three digits can report for this value.
-pub fn slot_top(value_ns: u64) -> u64 {
+/// The largest value that a histogram with three digits can report for this value, the upper edge
+/// of its bucket.
+pub fn bucket_top(value_ns: u64) -> u64 {
     value_ns + value_ns.div_ceil(1_024)
 }
 
-/// Maximum contribution of client, kernel and server on a shared machine: the method's limits for a
-/// dedicated host (60 µs, 250 µs, 1 ms) times 10/3, its factor for the median on shared machines.
-pub fn floor_ns(quantile: f64) -> u64 {
+/// Noise floor: the maximum contribution of client, kernel and server on a shared machine. These
+/// are the limits for a dedicated host (60 µs, 250 µs, 1 ms) times 10/3, the factor for the median
+/// on shared machines.
+pub fn noise_floor_ns(quantile: f64) -> u64 {
     match quantile {
         q if q <= 0.5 => 200 * US,
         q if q <= 0.99 => 830 * US,
@@ -257,7 +265,7 @@ pub fn floor_ns(quantile: f64) -> u64 {
     }
 }
 
-/// Collects the timing deviations and the host's disturbances of one attempt.
+/// Timing deviations of one attempt, and its disturbances by the host.
 #[derive(Default)]
 pub struct Timing {
     deviations: Vec<String>,
@@ -266,36 +274,38 @@ pub struct Timing {
 
 impl Timing {
     /// Runs a load and notes disturbances by the host.
-    pub fn trial(&mut self, config: Config, plan: impl FnOnce(&str) -> LoadPlan) -> Trial {
-        self.observe(|| Trial::of(config, plan))
+    pub fn run_trial(&mut self, config: Config, plan: impl FnOnce(&str) -> LoadPlan) -> Trial {
+        self.observe_trial(|| Trial::of(config, plan))
     }
 
-    /// Like [`Self::trial`], for a load that runs in another way.
-    pub fn observe(&mut self, run_load: impl FnOnce() -> Trial) -> Trial {
-        let others = Others::now();
+    /// Like [`Self::run_trial`], for a load that `run_load` runs.
+    pub fn observe_trial(&mut self, run_load: impl FnOnce() -> Trial) -> Trial {
+        let others = OtherProcesses::now();
         let trial = run_load();
         self.note_host(&others, &trial.report);
+
         if let Some(late) =
-            refsrv::Lateness::of(&trial.log).filter(|late| late.median_ns > SERVER_LATE_LIMIT_NS)
+            refsrv::Lateness::of(&trial.log).filter(|late| late.median_ns > MAX_SERVER_LATENESS_NS)
         {
             self.disturbances
-                .push(format!("the server itself was late: {late}"));
+                .push(format!("the server was late: {late}"));
         }
+
         trial
     }
 
-    /// Like [`Self::trial`], for a load against another server than the reference server.
-    pub fn watch(&mut self, run_load: impl FnOnce() -> LoadReport) -> LoadReport {
-        let others = Others::now();
+    /// Like [`Self::observe_trial`], for a load against another server than the reference server.
+    pub fn observe_load(&mut self, run_load: impl FnOnce() -> LoadReport) -> LoadReport {
+        let others = OtherProcesses::now();
         let report = run_load();
         self.note_host(&others, &report);
         report
     }
 
-    fn note_host(&mut self, others: &Others, report: &LoadReport) {
-        self.disturbed_by(others.disturbance());
-        // The generator's own lateness is not a disturbance: it could be the bug that the test is
-        // meant to find.
+    fn note_host(&mut self, others: &OtherProcesses, report: &LoadReport) {
+        self.note_disturbances(others.disturbance());
+        // Lateness of the generator is not a disturbance: it may be the bug that the test looks
+        // for.
         let reasons = report.verdict.reasons.iter();
         let reasons = reasons.map(|reason| (reason.blame, reason.check.as_str(), &reason.message));
         let diagnostics = report.diagnostics.iter();
@@ -307,26 +317,32 @@ impl Timing {
             .extend(by_host.map(|(_, check, message)| format!("{check}: {message}")));
     }
 
-    /// Expects `measured_ns` in `from_ns..=to_ns`, the upper end raised to the top of its histogram
-    /// slot.
-    pub fn about(&mut self, what: &str, measured_ns: Option<u64>, from_ns: u64, to_ns: u64) {
+    /// Expects `measured_ns` in `from_ns..=to_ns`, rounding the upper end up to the edge of its
+    /// histogram bucket.
+    pub fn expect_range(&mut self, what: &str, measured_ns: Option<u64>, from_ns: u64, to_ns: u64) {
         let holds = measured_ns
-            .is_some_and(|measured_ns| (from_ns..=slot_top(to_ns)).contains(&measured_ns));
+            .is_some_and(|measured_ns| (from_ns..=bucket_top(to_ns)).contains(&measured_ns));
         self.expect(
             holds,
             &format!("{what}: {measured_ns:?} ns, not in [{from_ns}, {to_ns}]"),
         );
     }
 
-    /// Like [`Self::about`], for times that a busy host can lengthen but never shorten: a time that
-    /// is too short is always the generator's fault.
+    /// Like [`Self::expect_range`], but panics below `from_ns`: a busy host can lengthen these
+    /// times but never shorten them.
     #[track_caller]
-    pub fn within(&mut self, what: &str, measured_ns: Option<u64>, from_ns: u64, to_ns: u64) {
+    pub fn assert_min_expect_max(
+        &mut self,
+        what: &str,
+        measured_ns: Option<u64>,
+        from_ns: u64,
+        to_ns: u64,
+    ) {
         assert!(
             measured_ns >= Some(from_ns),
-            "{what}: {measured_ns:?} ns, and nothing makes it shorter than {from_ns}"
+            "{what}: {measured_ns:?} ns, impossibly short (minimum {from_ns} ns)"
         );
-        self.about(what, measured_ns, from_ns, to_ns);
+        self.expect_range(what, measured_ns, from_ns, to_ns);
     }
 
     pub fn expect(&mut self, holds: bool, deviation: &str) {
@@ -336,33 +352,35 @@ impl Timing {
     }
 
     /// Notes disturbances of a load by the host.
-    pub fn disturbed_by(&mut self, disturbance: impl IntoIterator<Item = String>) {
+    pub fn note_disturbances(&mut self, disturbance: impl IntoIterator<Item = String>) {
         self.disturbances.extend(disturbance);
     }
 }
 
-/// [`judge`] with up to three attempts, for loads of about a second.
+/// [`judge`] with up to [`ATTEMPTS`] attempts, for loads of about a second.
 #[track_caller]
 pub fn judge_timing(attempt: impl FnMut(&mut Timing)) {
     judge(ATTEMPTS, attempt);
 }
 
-/// Makes up to this many attempts to observe the expected timing. Exact assertions in `attempt`
-/// panic as usual; timing deviations prove nothing if the host disturbed the attempt. A disturbance
-/// can remain undetected, and a defect shows in each attempt, so the test fails after two deviating
-/// attempts without a detected disturbance, or one if there is only one attempt.
+/// Makes up to `attempts` attempts to observe the expected timing.
+///
+/// Assertions in `attempt` panic as usual. Timing deviations do not count if a disturbance by the
+/// host was detected. A disturbance may remain undetected, but a defect shows in each attempt: the
+/// test fails after two deviating attempts without a detected disturbance, or after one if
+/// `attempts` is 1.
 #[track_caller]
 pub fn judge(attempts: usize, attempt: impl FnMut(&mut Timing)) {
     judge_after(attempts.min(2), attempts, attempt);
 }
 
-/// Like [`judge`], for times so short that disturbances often remain undetected: with this many
-/// attempts.
+/// Like [`judge`], but fails after `max_unexplained` deviating attempts without a detected
+/// disturbance: for times so short that disturbances often remain undetected.
 #[track_caller]
-pub fn judge_after(undisturbed: usize, attempts: usize, mut attempt: impl FnMut(&mut Timing)) {
+pub fn judge_after(max_unexplained: usize, attempts: usize, mut attempt: impl FnMut(&mut Timing)) {
     let caller = Location::caller();
-    let _alone = alone();
-    let (mut history, mut left) = (String::new(), undisturbed);
+    let _host = lock_host();
+    let (mut history, mut remaining) = (String::new(), max_unexplained);
     for _ in 0..attempts {
         let mut timing = Timing::default();
         attempt(&mut timing);
@@ -370,32 +388,38 @@ pub fn judge_after(undisturbed: usize, attempts: usize, mut attempt: impl FnMut(
             return;
         }
         let deviations = timing.deviations.join("; ");
-        left -= usize::from(timing.disturbances.is_empty());
-        assert!(left > 0, "on an undisturbed host:{history} [{deviations}]");
+        remaining -= usize::from(timing.disturbances.is_empty());
+
+        assert!(
+            remaining > 0,
+            "on an undisturbed host:{history} [{deviations}]"
+        );
+
         let disturbances = if timing.disturbances.is_empty() {
-            "nothing was seen".to_owned()
+            "no disturbance was detected".to_owned()
         } else {
             timing.disturbances.join("; ")
         };
         write!(history, " [{deviations}, but {disturbances}]").unwrap();
     }
+
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("?");
-    // Not with a printing macro, whose output the test harness captures. Errors are ignored,
-    // because they could not be reported.
+    // The test harness would capture the output of a printing macro. Errors are ignored, because
+    // they could not be reported.
     let _ = writeln!(
         std::io::stderr(),
         "INCONCLUSIVE(host): {test} at {caller}:{history}"
     );
 }
 
-/// CPU time of other processes: neither of this process, nor of ended children, nor idle.
-pub struct Others {
+/// CPU time of other processes, excluding this process and its ended children.
+pub struct OtherProcesses {
     since: Instant,
     busy_ticks: Option<u64>,
 }
 
-impl Others {
+impl OtherProcesses {
     pub fn now() -> Self {
         Self {
             since: Instant::now(),
@@ -403,16 +427,14 @@ impl Others {
         }
     }
 
-    /// Description of the other processes' use, if it was enough to disturb.
+    /// Description of the CPU use of other processes, if it was enough to disturb a load.
     pub fn disturbance(&self) -> Option<String> {
-        let cores = self
-            .cores_since()
-            .filter(|cores| *cores > OTHERS_LIMIT_CORES)?;
-        Some(format!("others on the host used {cores:.2} cores"))
+        let cores = self.cores_used().filter(|cores| *cores > MAX_OTHER_CORES)?;
+        Some(format!("other processes used {cores:.2} cores"))
     }
 
-    /// In cores.
-    fn cores_since(&self) -> Option<f64> {
+    /// CPU use since [`Self::now`], in cores.
+    fn cores_used(&self) -> Option<f64> {
         let ticks = Self::busy_ticks()?.saturating_sub(self.busy_ticks?);
         Some(ticks as f64 / TICKS_PER_SECOND / self.since.elapsed().as_secs_f64())
     }
@@ -426,7 +448,7 @@ impl Others {
             .skip(1)
             .map_while(|field| field.parse().ok())
             .collect();
-        // user nice system idle iowait irq softirq steal; steal time counts as that of others.
+        // user nice system idle iowait irq softirq steal; steal time counts as CPU time of others.
         let busy: u64 = [0, 1, 2, 5, 6, 7]
             .iter()
             .filter_map(|&field| fields.get(field))
@@ -442,6 +464,7 @@ impl Others {
             .take(4)
             .map_while(|field| field.parse::<u64>().ok())
             .sum();
+
         Some(busy.saturating_sub(process_ticks))
     }
 }

@@ -1,12 +1,12 @@
-//! Several requests in one load: which are sent, how often, and how each response is checked.
+//! Loads with several targets: what is sent, how often, and how the responses are checked.
 
 use std::collections::BTreeMap;
 
 use loadgen::plan::{RequestPlan, ResponseCheck, WeightedRequest, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 
-use crate::support::{SECOND, alone, assert_sound, constant};
-use crate::witness::{WitnessServer, answer};
+use crate::support::{SECOND, assert_consistent, constant_rate, lock_host};
+use crate::witness::{WitnessServer, response};
 
 const HELLO_SHA256: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
@@ -28,23 +28,25 @@ fn weighted(weight: f64, request: RequestPlan) -> WeightedRequest {
 
 fn run_plan(plan: &LoadPlan) -> LoadReport {
     let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
-    assert_sound(&report);
+    assert_consistent(&report);
+
     let targets: u64 = report.targets.iter().map(|target| target.scheduled).sum();
     assert_eq!(
         targets,
         report.scheduled(),
-        "the requests share out the arrivals"
+        "the requests of the targets add up"
     );
+
     report
 }
 
 #[test]
 fn each_request_is_sent_unchanged_and_as_often_as_its_weight() {
-    let _alone = alone();
+    let _host = lock_host();
     for wire in [Wire::Native, Wire::Hyper] {
-        let server = WitnessServer::start(|seen| match seen.line.as_str() {
-            "GET /missing" => answer(404, "", "no"),
-            _ => answer(200, "", "yes"),
+        let server = WitnessServer::start(|received| match received.line.as_str() {
+            "GET /missing" => response(404, "", "no"),
+            _ => response(200, "", "yes"),
         });
         let order = RequestPlan {
             name: Some("order".to_owned()),
@@ -63,22 +65,22 @@ fn each_request_is_sent_unchanged_and_as_often_as_its_weight() {
                 weighted(3.0, order),
                 weighted(1.0, request("GET /missing")),
             ],
-            ..constant(&server.url(), 1_000.0, SECOND)
+            ..constant_rate(&server.url(), 1_000.0, SECOND)
         };
         let report = run_plan(&plan);
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-        for seen in server.seen() {
-            *lines.entry(seen.line.clone()).or_default() += 1;
-            let (kind, body) = if seen.line.starts_with("POST") {
+        for received in server.requests() {
+            *lines.entry(received.line.clone()).or_default() += 1;
+            let (kind, body) = if received.line.starts_with("POST") {
                 ("own", "{}")
             } else {
                 ("all", "")
             };
             assert_eq!(
                 (
-                    seen.fields("x-kind"),
-                    seen.fields("x-token"),
-                    seen.body.as_str()
+                    received.fields("x-kind"),
+                    received.fields("x-token"),
+                    received.body.as_str()
                 ),
                 (vec![kind], vec!["t"], body)
             );
@@ -90,7 +92,7 @@ fn each_request_is_sent_unchanged_and_as_often_as_its_weight() {
             sent("GET /missing"),
         );
         assert_eq!((lines.len(), index + orders + missing), (3, 1_000));
-        // Four standard deviations of a draw from 1,000: 62, 58 and 38.
+        // Four standard deviations of the counts among 1,000 draws: 62, 58 and 38.
         assert!(
             index.abs_diff(600) < 62 && orders.abs_diff(300) < 58 && missing.abs_diff(100) < 38,
             "{lines:?}"
@@ -124,9 +126,9 @@ fn each_request_is_sent_unchanged_and_as_often_as_its_weight() {
 
 #[test]
 fn the_same_requests_are_sent_by_any_number_of_threads() {
-    let _alone = alone();
+    let _host = lock_host();
     let counts = [1, 3].map(|threads| {
-        let server = WitnessServer::start(|_| answer(200, "", "yes"));
+        let server = WitnessServer::start(|_| response(200, "", "yes"));
         let targets = (1..=5)
             .map(|place| weighted(f64::from(place), request(&format!("GET /{place}"))))
             .collect();
@@ -136,19 +138,21 @@ fn the_same_requests_are_sent_by_any_number_of_threads() {
             seed: 11,
             ..LoadPlan::open(&server.url(), 500.0, SECOND)
         };
+
         run_plan(&plan)
             .targets
             .iter()
             .map(|target| target.scheduled)
             .collect::<Vec<_>>()
     });
+
     assert_eq!(counts[0], counts[1]);
 }
 
 #[test]
 fn users_of_a_closed_loop_choose_targets_by_weight() {
-    let _alone = alone();
-    let server = WitnessServer::start(|_| answer(200, "", "yes"));
+    let _host = lock_host();
+    let server = WitnessServer::start(|_| response(200, "", "yes"));
     let targets = vec![
         weighted(1.0, request("GET /a")),
         weighted(3.0, request("GET /b")),
@@ -161,6 +165,7 @@ fn users_of_a_closed_loop_choose_targets_by_weight() {
         report.targets[0].scheduled as f64,
         report.scheduled() as f64,
     );
+
     assert!(
         (first - all / 4.0).abs() < 5.0 * (all * 3.0 / 16.0).sqrt(),
         "{first} of {all}"
@@ -169,17 +174,17 @@ fn users_of_a_closed_loop_choose_targets_by_weight() {
 
 #[test]
 fn every_kind_of_check_detects_the_incorrect_body() {
-    let _alone = alone();
-    // Sent in pieces, and sometimes incorrect.
+    let _host = lock_host();
+    // The body is sent in two chunks.
     let body = |line: &str| {
-        if line.ends_with("wrong") {
+        if line.ends_with("/incorrect") {
             ["hel", "la"]
         } else {
             ["hel", "lo"]
         }
     };
-    let server = WitnessServer::start(move |seen| {
-        let [first, second] = body(&seen.line);
+    let server = WitnessServer::start(move |received| {
+        let [first, second] = body(&received.line);
         format!(
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: \
             chunked\r\n\r\n3\r\n{first}\r\n2\r\n{second}\r\n0\r\n\r\n"
@@ -224,29 +229,32 @@ fn every_kind_of_check_detects_the_incorrect_body() {
         ),
         (any, false),
     ];
+
     for wire in [Wire::Native, Wire::Hyper] {
-        for (check, finds_it) in &checks {
+        for (check, detects) in &checks {
             let targets = vec![
-                weighted(1.0, request("GET /right")),
-                weighted(1.0, request("GET /wrong")),
+                weighted(1.0, request("GET /correct")),
+                weighted(1.0, request("GET /incorrect")),
             ];
             let check = check.clone();
-            let is_wrong_for_all = check.length == Some(6);
+            let all_incorrect = check.length == Some(6);
             let plan = LoadPlan {
                 wire,
                 targets,
                 check: check.clone(),
-                ..constant(&server.url(), 1_000.0, SECOND / 10)
+                ..constant_rate(&server.url(), 1_000.0, SECOND / 10)
             };
             let report = run_plan(&plan);
-            let (right, wrong) = (&report.targets[0], &report.targets[1]);
-            assert!(right.scheduled > 20 && wrong.scheduled > 20);
+            let (correct, incorrect) = (&report.targets[0], &report.targets[1]);
+
+            assert!(correct.scheduled > 20 && incorrect.scheduled > 20);
+
             let expected = (
-                if is_wrong_for_all { right.scheduled } else { 0 },
-                if *finds_it { wrong.scheduled } else { 0 },
+                if all_incorrect { correct.scheduled } else { 0 },
+                if *detects { incorrect.scheduled } else { 0 },
             );
             assert_eq!(
-                (right.failed, wrong.failed),
+                (correct.failed, incorrect.failed),
                 expected,
                 "{check:?} over {wire:?}"
             );
@@ -256,12 +264,20 @@ fn every_kind_of_check_detects_the_incorrect_body() {
 }
 
 #[test]
-fn a_request_can_have_its_own_check() {
-    let _alone = alone();
-    let server = WitnessServer::start(|seen| {
-        answer(if seen.line == "GET /made" { 201 } else { 200 }, "", "yes")
+fn a_request_may_have_its_own_check() {
+    let _host = lock_host();
+    let server = WitnessServer::start(|received| {
+        response(
+            if received.line == "GET /created" {
+                201
+            } else {
+                200
+            },
+            "",
+            "yes",
+        )
     });
-    let made = ResponseCheck {
+    let created = ResponseCheck {
         statuses: vec![201],
         regex: Some("^yes$".to_owned()),
         ..ResponseCheck::default()
@@ -270,16 +286,17 @@ fn a_request_can_have_its_own_check() {
         weighted(
             1.0,
             RequestPlan {
-                check: Some(made),
-                ..request("GET /made")
+                check: Some(created),
+                ..request("GET /created")
             },
         ),
         weighted(1.0, request("GET /other")),
     ];
     let report = run_plan(&LoadPlan {
         targets,
-        ..constant(&server.url(), 500.0, SECOND / 5)
+        ..constant_rate(&server.url(), 500.0, SECOND / 5)
     });
+
     assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
 }
 

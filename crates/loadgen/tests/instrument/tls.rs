@@ -1,21 +1,22 @@
-//! TLS: loads over TLS are measured like any other, and TLS errors are explained in words.
+//! TLS: loads over TLS are measured like others, and TLS errors are explained.
 
 use std::io::Write as _;
 
 use loadgen::plan::{Keepalive, ResponseCheck, TlsOptions, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 
-use crate::byte_servers::{Scripted, read_request};
-use crate::support::{SECOND, alone, assert_sound, capped};
+use crate::byte_servers::{ThreadedServer, read_request};
+use crate::support::{SECOND, assert_consistent, capped, lock_host};
 use crate::tls_server::{
-    Certificate, End, answering, answering_client, answering_until_close, with_slow_handshake,
+    BodyEnd, Certificate, https_server, https_server_for_client, https_server_until_close,
+    https_server_with_slow_handshake,
 };
 
 const WIRES: [Wire; 2] = [Wire::Native, Wire::Hyper];
 
-/// Fifty requests over one connection at a time.
-fn fifty(
-    server: &Scripted,
+/// Runs fifty requests over one connection at a time.
+fn run_fifty(
+    server: &ThreadedServer,
     tls: TlsOptions,
     change: impl FnOnce(LoadPlan) -> LoadPlan,
 ) -> LoadReport {
@@ -25,12 +26,15 @@ fn fifty(
         ..capped(&url, 100.0, SECOND / 2, 1)
     });
     let report = run(&plan, &StopToken::new()).unwrap();
-    assert_sound(&report);
+
+    assert_consistent(&report);
     assert_eq!(report.scheduled(), 50);
+
     report
 }
 
-fn only(report: &LoadReport, outcome: Outcome) {
+/// Asserts that all requests have this outcome.
+fn assert_all(report: &LoadReport, outcome: Outcome) {
     assert_eq!(
         report.outcome(outcome),
         50,
@@ -40,8 +44,8 @@ fn only(report: &LoadReport, outcome: Outcome) {
     );
 }
 
-/// The only cause of failed connections.
-fn cause(report: &LoadReport) -> &str {
+/// The cause of the failed connections, the same for all.
+fn only_cause(report: &LoadReport) -> &str {
     let failures = &report.connections.failures;
     assert_eq!(
         (failures.len(), failures.values().sum::<u64>()),
@@ -52,52 +56,56 @@ fn cause(report: &LoadReport) -> &str {
 }
 
 #[test]
-fn a_kept_connection_carries_every_request_over_tls() {
-    let _alone = alone();
+fn with_keep_alive_one_tls_connection_carries_every_request() {
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for wire in WIRES {
-        let server = answering(&certificate, b"hello".to_vec());
-        let report = fifty(&server, certificate.trusted(), |plan| LoadPlan {
+        let server = https_server(&certificate, b"hello".to_vec());
+        let report = run_fifty(&server, certificate.trusting_options(), |plan| LoadPlan {
             wire,
             ..plan
         });
-        only(&report, Outcome::Ok);
+        assert_all(&report, Outcome::Ok);
         assert_eq!((report.connections.opened, server.connections()), (1, 1));
         assert!(report.connections.failures.is_empty());
     }
 }
 
 #[test]
-fn the_host_name_in_the_url_is_verified_whatever_the_address() {
-    let _alone = alone();
+fn the_host_name_in_the_url_is_verified_even_with_another_address() {
+    let _host = lock_host();
     for (name, outcome) in [
         ("shop.invalid", Outcome::Ok),
         ("other.invalid", Outcome::Refused),
     ] {
         let certificate = Certificate::for_names(&[name]);
-        let server = answering(&certificate, b"hello".to_vec());
+        let server = https_server(&certificate, b"hello".to_vec());
         let change = |plan| LoadPlan {
             url: "https://shop.invalid/".to_owned(),
             connect_to: Some(server.address.to_string()),
             ..plan
         };
-        only(&fifty(&server, certificate.trusted(), change), outcome);
+        assert_all(
+            &run_fifty(&server, certificate.trusting_options(), change),
+            outcome,
+        );
     }
 }
 
 #[test]
 fn without_keep_alive_every_request_has_its_own_handshake() {
-    let _alone = alone();
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for wire in WIRES {
-        let server = answering(&certificate, b"hello".to_vec());
+        let server = https_server(&certificate, b"hello".to_vec());
         let change = |plan| LoadPlan {
             wire,
             keepalive: Keepalive::Off,
             ..plan
         };
-        let report = fifty(&server, certificate.trusted(), change);
-        only(&report, Outcome::Ok);
+        let report = run_fifty(&server, certificate.trusting_options(), change);
+
+        assert_all(&report, Outcome::Ok);
         assert_eq!((report.connections.opened, server.connections()), (50, 50));
         assert_eq!(report.measures().connect.count(), 50);
     }
@@ -105,17 +113,19 @@ fn without_keep_alive_every_request_has_its_own_handshake() {
 
 #[test]
 fn the_handshake_is_part_of_connecting() {
-    let _alone = alone();
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for wire in WIRES {
-        let server = with_slow_handshake(&certificate, SECOND / 50);
+        let server = https_server_with_slow_handshake(&certificate, SECOND / 50);
         let change = |plan| LoadPlan {
             wire,
             keepalive: Keepalive::Requests(25),
             ..plan
         };
-        let report = fifty(&server, certificate.trusted(), change);
-        only(&report, Outcome::Ok);
+        let report = run_fifty(&server, certificate.trusting_options(), change);
+
+        assert_all(&report, Outcome::Ok);
+
         let measures = report.measures();
         assert_eq!(measures.connect.count(), 2);
         assert!(
@@ -132,24 +142,26 @@ fn the_handshake_is_part_of_connecting() {
 }
 
 #[test]
-fn bodies_of_many_records_are_whole_in_both_directions() {
-    let _alone = alone();
+fn bodies_of_many_tls_records_arrive_intact_in_both_directions() {
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
-    let body: Vec<u8> = (0..700_000_u32).map(|place| (place % 251) as u8).collect();
+    let body: Vec<u8> = (0..700_000_u32).map(|index| (index % 251) as u8).collect();
     let check = ResponseCheck {
         body_base64: Some(base64(&body)),
         ..ResponseCheck::default()
     };
+
     for wire in WIRES {
-        let server = answering(&certificate, body.clone());
-        let report = fifty(&server, certificate.trusted(), |plan| LoadPlan {
+        let server = https_server(&certificate, body.clone());
+        let report = run_fifty(&server, certificate.trusting_options(), |plan| LoadPlan {
             wire,
             method: "POST".to_owned(),
             body_base64: Some(base64(&body)),
             check: check.clone(),
             ..plan
         });
-        only(&report, Outcome::Ok);
+
+        assert_all(&report, Outcome::Ok);
         assert_eq!(report.connections.opened, 1);
     }
 }
@@ -161,12 +173,13 @@ fn base64(bytes: &[u8]) -> String {
 
 #[test]
 fn a_certificate_for_another_name_is_explained() {
-    let _alone = alone();
-    let of_another = Certificate::for_names(&["example.org"]);
-    let server = answering(&of_another, b"hello".to_vec());
-    let report = fifty(&server, of_another.trusted(), |plan| plan);
-    only(&report, Outcome::Refused);
-    let cause = cause(&report);
+    let _host = lock_host();
+    let other_name = Certificate::for_names(&["example.org"]);
+    let server = https_server(&other_name, b"hello".to_vec());
+    let report = run_fifty(&server, other_name.trusting_options(), |plan| plan);
+    assert_all(&report, Outcome::Refused);
+
+    let cause = only_cause(&report);
     assert!(
         cause.contains("example.org") && cause.contains("use that name in the URL"),
         "{cause}"
@@ -176,19 +189,18 @@ fn a_certificate_for_another_name_is_explained() {
 
 #[test]
 fn an_untrusted_certificate_is_refused_unless_insecure() {
-    let _alone = alone();
+    let _host = lock_host();
     let (certificate, other_certificate) = (
         Certificate::for_names(&["127.0.0.1"]),
         Certificate::for_names(&["127.0.0.1"]),
     );
     for wire in WIRES {
-        let server = answering(&certificate, b"hello".to_vec());
-        let report = fifty(&server, other_certificate.trusted(), |plan| LoadPlan {
-            wire,
-            ..plan
+        let server = https_server(&certificate, b"hello".to_vec());
+        let report = run_fifty(&server, other_certificate.trusting_options(), |plan| {
+            LoadPlan { wire, ..plan }
         });
-        only(&report, Outcome::Refused);
-        let cause = cause(&report);
+        assert_all(&report, Outcome::Refused);
+        let cause = only_cause(&report);
         assert!(
             cause.contains("certificate") && cause.contains("--ca-file"),
             "{cause}"
@@ -198,8 +210,8 @@ fn an_untrusted_certificate_is_refused_unless_insecure() {
             insecure: true,
             ..TlsOptions::default()
         };
-        only(
-            &fifty(&server, insecure, |plan| LoadPlan { wire, ..plan }),
+        assert_all(
+            &run_fifty(&server, insecure, |plan| LoadPlan { wire, ..plan }),
             Outcome::Ok,
         );
     }
@@ -214,35 +226,42 @@ fn self_signed_authority(name: &str) -> Certificate {
 
 #[test]
 fn a_self_signed_certificate_is_trusted_if_it_is_in_the_ca_file() {
-    let _alone = alone();
+    let _host = lock_host();
     let (certificate, other_certificate) = (
         self_signed_authority("127.0.0.1"),
         self_signed_authority("127.0.0.1"),
     );
     for wire in WIRES {
-        let server = answering(&certificate, b"hello".to_vec());
+        let server = https_server(&certificate, b"hello".to_vec());
         let change = |plan| LoadPlan { wire, ..plan };
-        only(&fifty(&server, certificate.trusted(), change), Outcome::Ok);
+        assert_all(
+            &run_fifty(&server, certificate.trusting_options(), change),
+            Outcome::Ok,
+        );
 
-        let report = fifty(&server, other_certificate.trusted(), change);
-        only(&report, Outcome::Refused);
-        assert!(cause(&report).contains("--ca-file"), "{}", cause(&report));
+        let report = run_fifty(&server, other_certificate.trusting_options(), change);
+        assert_all(&report, Outcome::Refused);
+        assert!(
+            only_cause(&report).contains("--ca-file"),
+            "{}",
+            only_cause(&report)
+        );
     }
 
     let elsewhere = self_signed_authority("elsewhere.example");
-    let server = answering(&elsewhere, b"hello".to_vec());
-    let report = fifty(&server, elsewhere.trusted(), |plan| plan);
-    only(&report, Outcome::Refused);
+    let server = https_server(&elsewhere, b"hello".to_vec());
+    let report = run_fifty(&server, elsewhere.trusting_options(), |plan| plan);
+    assert_all(&report, Outcome::Refused);
     assert!(
-        cause(&report).contains("elsewhere.example"),
+        only_cause(&report).contains("elsewhere.example"),
         "{}",
-        cause(&report)
+        only_cause(&report)
     );
 }
 
 #[test]
 fn an_expired_certificate_is_explained() {
-    let _alone = alone();
+    let _host = lock_host();
     for is_authority in [false, true] {
         let expired = Certificate::with(&["127.0.0.1"], |params| {
             params.not_before = rcgen::date_time_ymd(2019, 1, 1);
@@ -251,10 +270,12 @@ fn an_expired_certificate_is_explained() {
                 params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
             }
         });
-        let server = answering(&expired, b"hello".to_vec());
-        let report = fifty(&server, expired.trusted(), |plan| plan);
-        only(&report, Outcome::Refused);
-        let cause = cause(&report);
+        let server = https_server(&expired, b"hello".to_vec());
+        let report = run_fifty(&server, expired.trusting_options(), |plan| plan);
+
+        assert_all(&report, Outcome::Refused);
+
+        let cause = only_cause(&report);
         assert!(
             cause.contains("has expired") && cause.contains("renew it"),
             "{cause}"
@@ -264,62 +285,74 @@ fn an_expired_certificate_is_explained() {
 
 #[test]
 fn a_certificate_that_is_not_valid_yet_is_explained() {
-    let _alone = alone();
+    let _host = lock_host();
     let early = Certificate::with(&["127.0.0.1"], |params| {
         params.not_before = rcgen::date_time_ymd(2190, 1, 1);
         params.not_after = rcgen::date_time_ymd(2200, 1, 1);
     });
-    let server = answering(&early, b"hello".to_vec());
-    let report = fifty(&server, early.trusted(), |plan| plan);
-    only(&report, Outcome::Refused);
+    let server = https_server(&early, b"hello".to_vec());
+    let report = run_fifty(&server, early.trusting_options(), |plan| plan);
+
+    assert_all(&report, Outcome::Refused);
     assert!(
-        cause(&report).contains("is not valid yet"),
+        only_cause(&report).contains("is not valid yet"),
         "{}",
-        cause(&report)
+        only_cause(&report)
     );
 }
 
 #[test]
 fn a_refused_handshake_is_explained() {
-    let _alone = alone();
+    let _host = lock_host();
     let trusted = Certificate::for_names(&["127.0.0.1"]);
-    for (description, says) in [
+    for (description, explanation) in [
         (70, "shares no TLS version"),
         (40, "requires a trusted client certificate"),
         (116, "requires a trusted client certificate"),
     ] {
-        let server = Scripted::start(move |mut stream, _| {
+        let server = ThreadedServer::start(move |mut stream, _| {
             let _ = std::io::Read::read(&mut stream, &mut [0; 16 * 1024]);
             let _ = stream.write_all(&[21, 3, 3, 0, 2, 2, description]);
         });
-        let report = fifty(&server, trusted.trusted(), |plan| plan);
-        only(&report, Outcome::Refused);
-        assert!(cause(&report).contains(says), "{}", cause(&report));
+        let report = run_fifty(&server, trusted.trusting_options(), |plan| plan);
+        assert_all(&report, Outcome::Refused);
+        assert!(
+            only_cause(&report).contains(explanation),
+            "{}",
+            only_cause(&report)
+        );
     }
 }
 
 #[test]
 fn a_trusted_certificate_for_another_name_is_refused() {
-    let _alone = alone();
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["elsewhere.example"]);
-    let server = answering(&certificate, b"hello".to_vec());
-    let report = fifty(&server, certificate.trusted(), |plan| plan);
-    only(&report, Outcome::Refused);
-    assert!(cause(&report).contains("name"), "{}", cause(&report));
+    let server = https_server(&certificate, b"hello".to_vec());
+    let report = run_fifty(&server, certificate.trusting_options(), |plan| plan);
+    assert_all(&report, Outcome::Refused);
+    assert!(
+        only_cause(&report).contains("name"),
+        "{}",
+        only_cause(&report)
+    );
 }
 
 #[test]
 fn a_close_delimited_body_is_correct_only_with_close_notify() {
-    let _alone = alone();
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for wire in WIRES {
-        for (end, outcome) in [(End::Announced, Outcome::Ok), (End::CutOff, Outcome::Reset)] {
-            let server = answering_until_close(&certificate, end);
-            let report = fifty(&server, certificate.trusted(), |plan| LoadPlan {
+        for (end, outcome) in [
+            (BodyEnd::CloseNotify, Outcome::Ok),
+            (BodyEnd::ConnectionClose, Outcome::Reset),
+        ] {
+            let server = https_server_until_close(&certificate, end);
+            let report = run_fifty(&server, certificate.trusting_options(), |plan| LoadPlan {
                 wire,
                 ..plan
             });
-            only(&report, outcome);
+            assert_all(&report, outcome);
             assert_eq!(
                 (
                     report.connections.opened,
@@ -333,49 +366,51 @@ fn a_close_delimited_body_is_correct_only_with_close_notify() {
 
 #[test]
 fn an_aborted_handshake_is_a_reset_and_a_server_without_tls_is_refused() {
-    let _alone = alone();
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
-    // The connection ends with a FIN if the server has read the whole ClientHello, otherwise with a
-    // reset.
+    // If the server has read the whole ClientHello, the connection ends with a FIN, otherwise with
+    // a reset.
     for max_bytes in [16 * 1024, 1] {
-        let breaking = Scripted::start(move |mut stream, _| {
+        let breaking = ThreadedServer::start(move |mut stream, _| {
             let _ = std::io::Read::read(&mut stream, &mut vec![0; max_bytes]);
         });
-        let report = fifty(&breaking, certificate.trusted(), |plan| plan);
-        only(&report, Outcome::Reset);
+        let report = run_fifty(&breaking, certificate.trusting_options(), |plan| plan);
+        assert_all(&report, Outcome::Reset);
         assert!(
-            cause(&report).contains("during the TLS handshake"),
+            only_cause(&report).contains("during the TLS handshake"),
             "{}",
-            cause(&report)
+            only_cause(&report)
         );
     }
 
-    let plain = Scripted::start(|mut stream, _| {
+    let plain = ThreadedServer::start(|mut stream, _| {
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
         read_request(&mut stream);
     });
-    let report = fifty(&plain, certificate.trusted(), |plan| plan);
-    only(&report, Outcome::Refused);
+    let report = run_fifty(&plain, certificate.trusting_options(), |plan| plan);
+    assert_all(&report, Outcome::Refused);
     assert!(
-        cause(&report).contains("does not speak TLS"),
+        only_cause(&report).contains("does not speak TLS"),
         "{}",
-        cause(&report)
+        only_cause(&report)
     );
     assert_eq!(report.connections.opened, 0);
 }
 
 #[test]
-fn a_server_that_never_answers_the_handshake_causes_a_connect_timeout() {
-    let _alone = alone();
+fn a_server_that_never_completes_the_handshake_causes_a_connect_timeout() {
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
-    let silent =
-        Scripted::start(|mut stream, _| drop(std::io::copy(&mut stream, &mut std::io::sink())));
+    let silent = ThreadedServer::start(|mut stream, _| {
+        drop(std::io::copy(&mut stream, &mut std::io::sink()))
+    });
     let change = |plan| LoadPlan {
         timeout_ns: SECOND / 100,
         ..plan
     };
-    only(
-        &fifty(&silent, certificate.trusted(), change),
+
+    assert_all(
+        &run_fifty(&silent, certificate.trusting_options(), change),
         Outcome::ConnectTimeout,
     );
 }
@@ -400,31 +435,35 @@ fn a_ca_file_without_certificates_is_refused_before_the_load() {
 }
 
 #[test]
-fn a_server_that_requires_a_client_certificate_accepts_it() {
-    let _alone = alone();
+fn a_server_accepts_only_the_client_certificate_that_it_trusts() {
+    let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     let (known, unknown) = (
         Certificate::for_names(&["client"]),
         Certificate::for_names(&["client"]),
     );
     let file = known.ca_file.with_extension("with-key.pem");
+
     for (client, accepted) in [(&known, 50), (&unknown, 0)] {
         std::fs::write(&file, client.pem_with_key()).unwrap();
         for insecure in [false, true] {
-            let server = answering_client(&certificate, &known);
+            let server = https_server_for_client(&certificate, &known);
             let tls = TlsOptions {
                 insecure,
                 client_cert: Some(file.display().to_string()),
-                ..certificate.trusted()
+                ..certificate.trusting_options()
             };
-            let report = fifty(&server, tls, |plan| plan);
+            let report = run_fifty(&server, tls, |plan| plan);
             let causes = &report.connections.failures;
+
             let details = format!("{:?} {causes:?}", report.outcomes);
             assert_eq!(report.outcome(Outcome::Ok), accepted, "{details}");
+
             let is_named = causes.keys().any(|cause| cause.contains("certificate"));
             assert_eq!(is_named, accepted == 0, "{details}");
         }
     }
+
     std::fs::remove_file(&file).unwrap();
 }
 
@@ -445,7 +484,7 @@ fn an_unusable_client_certificate_is_refused_before_the_load() {
         let tls = TlsOptions {
             client_cert: client_cert.map(str::to_owned),
             client_key: client_key.map(str::to_owned),
-            ..certificate.trusted()
+            ..certificate.trusting_options()
         };
         let plan = LoadPlan {
             tls,

@@ -14,12 +14,12 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-use crate::byte_servers::{Scripted, answer_all, read_request};
+use crate::byte_servers::{ThreadedServer, read_request, respond_to_all};
 
-/// How long a proxy waits for bytes from one side.
-const TICK: Duration = Duration::from_millis(1);
+/// How long the proxy waits for bytes from one side.
+const READ_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// A self-signed certificate, and its file.
+/// A self-signed certificate, its key and its PEM file.
 pub struct Certificate {
     pub ca_file: PathBuf,
     certified: CertifiedKey<rcgen::KeyPair>,
@@ -30,7 +30,7 @@ impl Certificate {
         Self::with(names, |_| {})
     }
 
-    /// With these changes to its fields.
+    /// `change` modifies the fields of the certificate.
     pub fn with(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -43,24 +43,25 @@ impl Certificate {
         let file = format!("authority-{}-{number}.pem", std::process::id());
         let ca_file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file);
         std::fs::write(&ca_file, certified.cert.pem()).unwrap();
+
         Self { ca_file, certified }
     }
 
     /// Options that trust only this certificate.
-    pub fn trusted(&self) -> TlsOptions {
+    pub fn trusting_options(&self) -> TlsOptions {
         TlsOptions {
             ca_file: Some(self.ca_file.display().to_string()),
             ..TlsOptions::default()
         }
     }
 
-    /// The certificate and its key in one PEM text, for a client.
+    /// The certificate and its key in PEM format, for a client.
     pub fn pem_with_key(&self) -> String {
         self.certified.cert.pem() + &self.certified.signing_key.serialize_pem()
     }
 
-    /// Serves only clients with this certificate.
-    pub fn config_for(&self, client: &Self) -> Arc<ServerConfig> {
+    /// A server configuration that accepts only clients with the certificate of `client`.
+    pub fn config_for_client(&self, client: &Self) -> Arc<ServerConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(client.certified.cert.der().clone()).unwrap();
         let verifier = WebPkiClientVerifier::builder(Arc::new(roots))
@@ -72,6 +73,7 @@ impl Certificate {
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain, key)
             .unwrap();
+
         Arc::new(config)
     }
 
@@ -86,6 +88,7 @@ impl Certificate {
             .iter()
             .map(|name| name.as_bytes().to_vec())
             .collect();
+
         Arc::new(config)
     }
 }
@@ -96,73 +99,85 @@ impl Drop for Certificate {
     }
 }
 
-/// How a body without length ends.
+/// What marks the end of a body without a length.
 #[derive(Clone, Copy)]
-pub enum End {
-    /// With a TLS close_notify.
-    Announced,
-    /// With the end of the TCP connection only.
-    CutOff,
+pub enum BodyEnd {
+    /// A TLS close_notify alert.
+    CloseNotify,
+    /// Only the end of the TCP connection.
+    ConnectionClose,
 }
 
-/// Responds over TLS with HTTP/1.1.
-pub fn answering(certificate: &Certificate, body: Vec<u8>) -> Scripted {
-    answering_after(certificate, body, 0)
+/// Responds with `body` over TLS and HTTP/1.1.
+pub fn https_server(certificate: &Certificate, body: Vec<u8>) -> ThreadedServer {
+    https_server_after(certificate, body, 0)
 }
 
-/// Responds with `hello` over TLS, after a slow handshake.
-pub fn with_slow_handshake(certificate: &Certificate, handshake_delay_ns: u64) -> Scripted {
-    answering_after(certificate, b"hello".to_vec(), handshake_delay_ns)
+/// Responds with `hello` over TLS, after a handshake that takes at least this long.
+pub fn https_server_with_slow_handshake(
+    certificate: &Certificate,
+    handshake_delay_ns: u64,
+) -> ThreadedServer {
+    https_server_after(certificate, b"hello".to_vec(), handshake_delay_ns)
 }
 
-/// Responds with `hello`, only to clients with this certificate.
-pub fn answering_client(certificate: &Certificate, client: &Certificate) -> Scripted {
-    answering_by(certificate.config_for(client), b"hello".to_vec(), 0)
+/// Responds with `hello`, but only to clients with the certificate `client`.
+pub fn https_server_for_client(certificate: &Certificate, client: &Certificate) -> ThreadedServer {
+    https_server_with(certificate.config_for_client(client), b"hello".to_vec(), 0)
 }
 
-fn answering_after(certificate: &Certificate, body: Vec<u8>, handshake_delay_ns: u64) -> Scripted {
-    answering_by(certificate.config(&["http/1.1"]), body, handshake_delay_ns)
+fn https_server_after(
+    certificate: &Certificate,
+    body: Vec<u8>,
+    handshake_delay_ns: u64,
+) -> ThreadedServer {
+    https_server_with(certificate.config(&["http/1.1"]), body, handshake_delay_ns)
 }
 
-fn answering_by(config: Arc<ServerConfig>, body: Vec<u8>, handshake_delay_ns: u64) -> Scripted {
-    Scripted::start(move |stream, seen| {
+fn https_server_with(
+    config: Arc<ServerConfig>,
+    body: Vec<u8>,
+    handshake_delay_ns: u64,
+) -> ThreadedServer {
+    ThreadedServer::start(move |stream, counters| {
         thread::sleep(Duration::from_nanos(handshake_delay_ns));
         let mut stream =
             StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
-        answer_all(&mut stream, seen, &body);
+        respond_to_all(&mut stream, counters, &body);
         stream.conn.send_close_notify();
         let _ = stream.flush();
     })
 }
 
-/// Responds with a close-delimited body.
-pub fn answering_until_close(certificate: &Certificate, end: End) -> Scripted {
+/// Responds with the close-delimited body `hello`.
+pub fn https_server_until_close(certificate: &Certificate, end: BodyEnd) -> ThreadedServer {
     let config = certificate.config(&["http/1.1"]);
-    Scripted::start(move |stream, _| {
+    ThreadedServer::start(move |stream, _| {
         let mut stream =
             StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
         if read_request(&mut stream).is_none() {
             return;
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhello").unwrap();
-        if matches!(end, End::Announced) {
+        if matches!(end, BodyEnd::CloseNotify) {
             stream.conn.send_close_notify();
         }
         let _ = stream.flush();
-        finish(&stream.sock);
+        close_gracefully(&stream.sock);
     })
 }
 
-/// A proxy that ends the TLS of HTTP/2 connections, and reads no faster than its backend.
-pub fn in_front_of(backend: SocketAddr, certificate: &Certificate) -> Scripted {
+/// A TLS proxy for HTTP/2 that reads no faster than its backend.
+pub fn http2_proxy(backend: SocketAddr, certificate: &Certificate) -> ThreadedServer {
     let config = certificate.config(&["h2"]);
-    Scripted::start(move |stream, _| {
-        stream.set_read_timeout(Some(TICK)).unwrap();
+    ThreadedServer::start(move |stream, _| {
+        stream.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
         let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
         let mut client = StreamOwned::new(connection, stream);
         let mut server = TcpStream::connect(backend).unwrap();
-        server.set_read_timeout(Some(TICK)).unwrap();
-        // The backend's bytes can wait until the client has sent everything.
+        server.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
+
+        // Data from the backend is forwarded when the client sends nothing.
         while let Some(count) = forward(&mut client, &mut server) {
             if count == 0 && forward(&mut server, &mut client).is_none() {
                 return;
@@ -171,8 +186,8 @@ pub fn in_front_of(backend: SocketAddr, certificate: &Certificate) -> Scripted {
     })
 }
 
-/// Forwards what arrives within a tick. Returns the number of bytes; `None` after the end of a
-/// connection.
+/// Forwards data that arrives within [`READ_TIMEOUT`]; returns the number of bytes, or `None` after
+/// the end of a connection.
 fn forward(from: &mut impl Read, to: &mut impl Write) -> Option<usize> {
     let mut buffer = [0; 16 * 1024];
     match from.read(&mut buffer) {
@@ -182,8 +197,9 @@ fn forward(from: &mut impl Read, to: &mut impl Write) -> Option<usize> {
     }
 }
 
-/// Ends the sending side and waits for the client's: a reset would discard data in transit.
-fn finish(mut stream: &TcpStream) {
+/// Shuts down the sending side and waits until the client closes the connection: a reset would
+/// discard data in transit.
+fn close_gracefully(mut stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Write);
     let _ = std::io::copy(&mut stream, &mut std::io::sink());
 }

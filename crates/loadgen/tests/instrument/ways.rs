@@ -1,4 +1,4 @@
-//! Routes to the server: Unix sockets, and several source addresses.
+//! Unix sockets and source addresses.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -6,43 +6,48 @@ use std::sync::atomic::Ordering;
 use loadgen::plan::{Keepalive, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 
-use crate::byte_servers::{Scripted, UnixServer, answer_all};
-use crate::support::{SECOND, alone, assert_sound, capped};
+use crate::byte_servers::{ThreadedServer, UnixServer, respond_to_all};
+use crate::support::{SECOND, assert_consistent, capped, lock_host};
 
-fn all_of_fifty(plan: &LoadPlan) -> LoadReport {
+fn run_fifty(plan: &LoadPlan) -> LoadReport {
     let report = run(plan, &StopToken::new()).unwrap();
-    assert_sound(&report);
+    assert_consistent(&report);
     assert_eq!(
         (report.scheduled(), report.outcome(Outcome::Ok)),
         (50, 50),
         "{:?}",
         report.outcomes
     );
+
     report
 }
 
-fn fifty(url: &str) -> LoadPlan {
+fn fifty_requests(url: &str) -> LoadPlan {
     capped(url, 100.0, SECOND / 2, 1)
 }
 
 #[test]
-fn a_unix_socket_carries_a_load() {
-    let _alone = alone();
+fn a_load_runs_over_a_unix_socket() {
+    let _host = lock_host();
     for wire in [Wire::Native, Wire::Hyper] {
         for (keepalive, connections) in [(Keepalive::On, 1), (Keepalive::Off, 50)] {
             let server = UnixServer::start("way");
             let unix_socket = Some(server.path.display().to_string());
-            let report = all_of_fifty(&LoadPlan {
+            let report = run_fifty(&LoadPlan {
                 unix_socket,
                 wire,
                 keepalive,
-                ..fifty("http://any.example/")
+                ..fifty_requests("http://any.example/")
             });
+
             assert_eq!(report.connections.opened, connections);
-            assert_eq!(server.seen.connections.load(Ordering::Relaxed), connections);
+            assert_eq!(
+                server.counters.connections.load(Ordering::Relaxed),
+                connections
+            );
             assert_eq!(
                 report.connections.local_ports, None,
-                "a Unix socket needs no port"
+                "Unix sockets need no port"
             );
             assert_eq!(
                 report.connections.tracked, None,
@@ -57,9 +62,10 @@ fn a_missing_unix_socket_is_refused_before_the_load() {
     let unix_socket = Some("/nowhere/server.sock".to_owned());
     let plan = LoadPlan {
         unix_socket,
-        ..fifty("http://any.example/")
+        ..fifty_requests("http://any.example/")
     };
     let error = run(&plan, &StopToken::new()).unwrap_err().to_string();
+
     assert!(
         error.contains("/nowhere/server.sock") && error.contains("start the server"),
         "{error}"
@@ -67,20 +73,22 @@ fn a_missing_unix_socket_is_refused_before_the_load() {
 }
 
 #[test]
-fn connections_come_from_the_given_addresses_in_turn() {
-    let _alone = alone();
+fn connections_use_the_source_addresses_in_turn() {
+    let _host = lock_host();
     for wire in [Wire::Native, Wire::Hyper] {
-        let server = Scripted::start(|mut stream, seen| answer_all(&mut stream, seen, b"hello"));
+        let server = ThreadedServer::start(|mut stream, counters| {
+            respond_to_all(&mut stream, counters, b"hello")
+        });
         let source_addresses = vec!["127.0.0.2-127.0.0.4".to_owned(), "127.7.7.0/30".to_owned()];
         let url = format!("http://{}/", server.address);
         let plan = LoadPlan {
             source_addresses,
             wire,
             keepalive: Keepalive::Off,
-            ..fifty(&url)
+            ..fifty_requests(&url)
         };
-        let report = all_of_fifty(&plan);
-        let peers = server.seen.peers.lock().unwrap();
+        let report = run_fifty(&plan);
+        let peers = server.counters.peers.lock().unwrap();
         let expected = [
             "127.0.0.2",
             "127.0.0.3",
@@ -92,6 +100,7 @@ fn connections_come_from_the_given_addresses_in_turn() {
             .iter()
             .map(|text| (text.parse().unwrap(), 10))
             .collect();
+
         assert_eq!(
             peers
                 .iter()
@@ -99,12 +108,13 @@ fn connections_come_from_the_given_addresses_in_turn() {
                 .collect::<Vec<_>>(),
             expected
         );
-        let texts = report
+
+        let addresses = report
             .connections
             .local_ports
             .and_then(|ports| ports.source_addresses);
         assert_eq!(
-            texts,
+            addresses,
             Some(vec![
                 "127.0.0.2-127.0.0.4".to_owned(),
                 "127.7.7.1-127.7.7.2".to_owned()
@@ -115,7 +125,9 @@ fn connections_come_from_the_given_addresses_in_turn() {
 
 #[test]
 fn more_connections_than_ports_are_refused_before_the_load() {
-    let server = Scripted::start(|mut stream, seen| answer_all(&mut stream, seen, b"hello"));
+    let server = ThreadedServer::start(|mut stream, counters| {
+        respond_to_all(&mut stream, counters, b"hello")
+    });
     let url = format!("http://{}/", server.address);
     let source_addresses = vec!["127.0.0.2".to_owned()];
     let plan = LoadPlan {
@@ -123,7 +135,8 @@ fn more_connections_than_ports_are_refused_before_the_load() {
         ..LoadPlan::closed(&url, 70_000, SECOND)
     };
     let error = run(&plan, &StopToken::new()).unwrap_err().to_string();
-    // Whichever of the two limits is lower on this machine.
+
+    // Which of the two limits is lower depends on the machine.
     assert!(
         error.contains("70,000 connections")
             && (error.contains("ports") || error.contains("ulimit")),

@@ -1,14 +1,14 @@
-//! Both HTTP/1.1 implementations over real sockets: the same responses, split at every byte, give
-//! the same counts and connections.
+//! Both HTTP/1.1 implementations over real sockets: for the same responses, split at every byte,
+//! they count the same outcomes and connections.
 
 use loadgen::plan::{LoadModel, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 
-use crate::scripted::{Answer, ScriptedServer};
-use crate::support::{SECOND, alone, assert_sound, capped};
+use crate::scripted::{ScriptedResponse, ScriptedServer};
+use crate::support::{SECOND, assert_consistent, capped, lock_host};
 
-/// Responses, and their results: correct or not, and whether the connection stays open.
-const ANSWERS: &[(&str, Outcome, bool)] = &[
+/// Responses, their outcomes, and whether the connection stays open.
+const RESPONSES: &[(&str, Outcome, bool)] = &[
     (
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         Outcome::Ok,
@@ -108,7 +108,7 @@ const ANSWERS: &[(&str, Outcome, bool)] = &[
 const HELLO: &str = "aGVsbG8=";
 
 struct Script {
-    answers: Vec<Answer>,
+    responses: Vec<ScriptedResponse>,
     expected: Vec<Outcome>,
     connections: u64,
 }
@@ -116,53 +116,56 @@ struct Script {
 /// Every response, split at each of its bytes.
 fn script() -> Script {
     let mut script = Script {
-        answers: Vec::new(),
+        responses: Vec::new(),
         expected: Vec::new(),
         connections: 1,
     };
-    for (stream, outcome, lives) in ANSWERS {
-        for cut in 1..stream.len() {
-            let (one, other) = stream.as_bytes().split_at(cut);
-            let pieces = vec![one.to_vec(), other.to_vec()];
-            script.answers.push(Answer {
+    for (stream, outcome, stays_open) in RESPONSES {
+        for position in 1..stream.len() {
+            let (first, rest) = stream.as_bytes().split_at(position);
+            let pieces = vec![first.to_vec(), rest.to_vec()];
+            script.responses.push(ScriptedResponse {
                 pieces,
-                closes: !lives,
-                ..Answer::default()
+                closes: !stays_open,
+                ..ScriptedResponse::default()
             });
             script.expected.push(*outcome);
-            script.connections += u64::from(!lives);
+            script.connections += u64::from(!stays_open);
         }
     }
-    // A connection that ends after the last response has no next request that would open another.
-    let (_, _, last_lives) = ANSWERS[ANSWERS.len() - 1];
-    script.connections -= u64::from(!last_lives);
+
+    // If the last response closes its connection, no further request opens another one.
+    let (_, _, last_stays_open) = RESPONSES[RESPONSES.len() - 1];
+    script.connections -= u64::from(!last_stays_open);
     script
 }
 
-fn drive(script: &Script, wire: Wire) -> LoadReport {
-    let server = ScriptedServer::start(script.answers.clone());
-    let count = script.answers.len() as u64;
-    // Over one connection at a time, so that each request has its own response.
+fn run_load(script: &Script, wire: Wire) -> LoadReport {
+    let server = ScriptedServer::start(script.responses.clone());
+    let count = script.responses.len() as u64;
+    // Over one connection at a time, the responses have the order of the requests.
     let mut plan = LoadPlan {
         wire,
         ..capped(&server.url(), 1_000.0, count * SECOND / 1_000, 1)
     };
     plan.check.body_base64 = Some(HELLO.to_owned());
     if let LoadModel::Open(open) = &mut plan.load {
-        open.max_pending = Some(script.answers.len());
+        open.max_pending = Some(script.responses.len());
     }
     let report = run(&plan, &StopToken::new()).unwrap();
-    assert_sound(&report);
+
+    assert_consistent(&report);
     assert_eq!(report.scheduled(), count);
+
     report
 }
 
 #[test]
-fn both_wires_count_every_response_alike_wherever_it_is_split() {
-    let _alone = alone();
+fn both_http1_implementations_count_every_response_alike_wherever_it_is_split() {
+    let _host = lock_host();
     let script = script();
     for wire in [Wire::Native, Wire::Hyper] {
-        let report = drive(&script, wire);
+        let report = run_load(&script, wire);
         for outcome in Outcome::ALL {
             let expected = script
                 .expected
@@ -176,6 +179,7 @@ fn both_wires_count_every_response_alike_wherever_it_is_split() {
                 report.outcomes
             );
         }
+
         assert_eq!(
             report.connections.opened, script.connections,
             "{wire:?}: {:?}",

@@ -1,4 +1,4 @@
-//! A small server that sends responses given by a test and records its requests.
+//! A small server that records its requests and sends the responses of a test.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use loadgen::clock::monotonic_ns;
 
 /// A received request.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub connection: usize,
     pub arrive_ns: u64,
     /// Method and path.
@@ -19,7 +19,7 @@ pub struct Seen {
     pub body: String,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// The values of the header fields with this name.
     pub fn fields(&self, name: &str) -> Vec<&str> {
         let fields = self.head.lines().filter_map(|line| line.split_once(": "));
@@ -30,40 +30,42 @@ impl Seen {
     }
 }
 
-/// Listens until it is dropped; one thread for each connection.
+/// A server with one thread per connection; listens until it is dropped.
 pub struct WitnessServer {
     address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    is_over: Arc<AtomicBool>,
-    accepting: Option<JoinHandle<()>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
+    stop: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
 }
 
 impl WitnessServer {
-    /// `answer` returns the bytes of the response; if there are none, the connection is closed.
-    pub fn start(answer: impl Fn(&Seen) -> String + Send + Sync + 'static) -> Self {
+    /// `respond` returns the response; if it is empty, the server closes the connection.
+    pub fn start(respond: impl Fn(&ReceivedRequest) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let (seen, is_over) = (
-            Arc::<Mutex<Vec<Seen>>>::default(),
+        let (requests, stop) = (
+            Arc::<Mutex<Vec<ReceivedRequest>>>::default(),
             Arc::<AtomicBool>::default(),
         );
-        let (log, ends, answer) = (Arc::clone(&seen), Arc::clone(&is_over), Arc::new(answer));
-        let accepting = std::thread::spawn(move || {
+        let (shared, is_stopped, respond) =
+            (Arc::clone(&requests), Arc::clone(&stop), Arc::new(respond));
+        let acceptor = std::thread::spawn(move || {
             for (connection, stream) in listener.incoming().enumerate() {
-                if ends.load(Ordering::Relaxed) {
+                if is_stopped.load(Ordering::Relaxed) {
                     return;
                 }
-                let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
+                let (shared, respond) = (Arc::clone(&shared), Arc::clone(&respond));
                 let Ok(stream) = stream else { continue };
-                // It ends with its connection, which the client closes at the end of its load.
-                std::thread::spawn(move || serve(&stream, connection, &log, &*answer));
+                // The thread ends when the client closes the connection.
+                std::thread::spawn(move || serve(&stream, connection, &shared, &*respond));
             }
         });
+
         Self {
             address,
-            seen,
-            is_over,
-            accepting: Some(accepting),
+            requests,
+            stop,
+            acceptor: Some(acceptor),
         }
     }
 
@@ -72,24 +74,24 @@ impl WitnessServer {
     }
 
     /// All requests so far, in the order of their arrival.
-    pub fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
 impl Drop for WitnessServer {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts.
+        self.stop.store(true, Ordering::Relaxed);
+        // Wakes up the accepting thread.
         drop(TcpStream::connect(self.address));
-        if let Some(accepting) = self.accepting.take() {
-            drop(accepting.join());
+        if let Some(acceptor) = self.acceptor.take() {
+            drop(acceptor.join());
         }
     }
 }
 
-/// A response with this status, these header fields (each with its line ending) and this body.
-pub fn answer(status: u16, fields: &str, body: &str) -> String {
+/// A response with this status, body and header fields, each with its line ending.
+pub fn response(status: u16, fields: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status} X\r\n{fields}Content-Length: {}\r\n\r\n{body}",
         body.len()
@@ -99,13 +101,13 @@ pub fn answer(status: u16, fields: &str, body: &str) -> String {
 fn serve(
     stream: &TcpStream,
     connection: usize,
-    log: &Mutex<Vec<Seen>>,
-    answer: &dyn Fn(&Seen) -> String,
+    requests: &Mutex<Vec<ReceivedRequest>>,
+    respond: &dyn Fn(&ReceivedRequest) -> String,
 ) {
     let mut reader = BufReader::new(stream);
-    while let Some(seen) = read_request(&mut reader, connection) {
-        let bytes = answer(&seen);
-        log.lock().unwrap().push(seen);
+    while let Some(request) = read_request(&mut reader, connection) {
+        let bytes = respond(&request);
+        requests.lock().unwrap().push(request);
         let mut writer = stream;
         if bytes.is_empty() || writer.write_all(bytes.as_bytes()).is_err() {
             return;
@@ -113,28 +115,30 @@ fn serve(
     }
 }
 
-fn read_request(reader: &mut BufReader<&TcpStream>, connection: usize) -> Option<Seen> {
+fn read_request(reader: &mut BufReader<&TcpStream>, connection: usize) -> Option<ReceivedRequest> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if reader.read_line(&mut head).ok()? == 0 {
             return None;
         }
     }
+
     let arrive_ns = monotonic_ns();
     let line = head.lines().next()?.strip_suffix(" HTTP/1.1")?.to_owned();
-    let mut seen = Seen {
+    let mut request = ReceivedRequest {
         connection,
         arrive_ns,
         line,
         head,
         body: String::new(),
     };
-    let length = seen
+    let length = request
         .fields("content-length")
         .first()
         .map_or(0, |text| text.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    seen.body = String::from_utf8(body).unwrap();
-    Some(seen)
+    request.body = String::from_utf8(body).unwrap();
+
+    Some(request)
 }

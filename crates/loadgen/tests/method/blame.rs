@@ -1,4 +1,4 @@
-//! F14: blame. A load is distorted in four ways, and the verdict must name the correct one.
+//! F14: blame. A load is distorted by one of four causes, and the verdict must name that cause.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use rustix::thread::sched_setaffinity;
 use serde_json::Value;
 
 use crate::child::{AS_SCHED_OTHER, Generator};
-use crate::sleepers::{NAP, Sleepers, allowed_cores, only};
-use crate::support::{MS, Others, SECOND, holding, judge, server_with, url_of};
+use crate::sleepers::{SLEEP, Sleepers, allowed_cores, only};
+use crate::support::{MS, OtherProcesses, SECOND, constant_hold, judge, server_with, url_of};
 
-/// How often each cause must be blamed correctly, and the maximum number of attempts.
+/// Number of undisturbed loads per cause, and the maximum number of attempts.
 const RUNS: usize = 20;
 const MAX_RUNS: usize = 30;
 
@@ -24,11 +24,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Minimum delay of a request that is due at the start of a pause.
 const MIN_DELAY_NS: u64 = 150 * MS;
 
-/// Much longer than a load.
-const MAX_HOG: Duration = Duration::from_secs(15);
+/// Much longer than a load, so that the hog stops even if the test fails.
+const MAX_HOG_TIME: Duration = Duration::from_secs(15);
 
 /// Half the requests of a load.
-const HALF_A_LOAD: u64 = 375;
+const HALF_LOAD_REQUESTS: u64 = 375;
 
 const LOAD: [&str; 6] = [
     "--rate",
@@ -51,7 +51,7 @@ enum Cause {
 
 impl Cause {
     /// The cause that a report blames. A throttled thread also waits for its core, and a waiting
-    /// thread is also late, so the most specific check decides.
+    /// thread also sends late, so the most specific check decides.
     fn blamed_by(report: &Value) -> Self {
         let longest_ns = report["response_time_ns"]["max"].as_u64().unwrap_or(0);
         if has_check(report, "client-throttling", "invalid") {
@@ -80,52 +80,61 @@ fn has_check(report: &Value, check: &str, level: &str) -> bool {
         .any(|reason| reason["check"] == check && reason["level"] == level)
 }
 
-/// Runs loads distorted by one cause until [`RUNS`] loads on an undisturbed host have blamed it. An
-/// incorrect blame fails at once; a disturbed load proves nothing. `expect` must hold for every
-/// load, disturbed or not.
-fn assert_blamed(cause: Cause, mut make: impl FnMut() -> Value, expect: impl Fn(&Value)) {
+/// Runs loads distorted by one cause until the verdicts of [`RUNS`] undisturbed loads blamed it.
+/// Fails at the first incorrect blame; disturbed loads do not count. `assert_report` must hold for
+/// every load, disturbed or not.
+fn assert_blamed(
+    cause: Cause,
+    mut run_load: impl FnMut() -> Value,
+    assert_report: impl Fn(&Value),
+) {
     judge(1, |timing| {
-        let (mut conclusive, mut disturbance, mut row) = (0, None, String::new());
+        let (mut conclusive, mut disturbance, mut causes) = (0, None, String::new());
         for _ in 0..MAX_RUNS {
-            let others = Others::now();
-            // On a core that is kept busy, a sleeping thread may wake up late.
+            let others = OtherProcesses::now();
+            // A thread that sleeps on a busy core may wake up late.
             let is_idle = matches!(cause, Cause::ClientStopped | Cause::ServerStalled);
             let sleepers = is_idle.then(Sleepers::start);
-            let report = make();
+            let report = run_load();
             let pause = sleepers.and_then(Sleepers::disturbance);
             let blamed = Cause::blamed_by(&report);
-            write!(row, " {blamed:?}").unwrap();
+            write!(causes, " {blamed:?}").unwrap();
+
             let outcomes = &report["outcomes"];
             assert_eq!(outcomes["ok"], outcomes["scheduled"], "{outcomes}");
-            expect(&report);
-            // A correct blame counts in spite of a pause; a client that the host stopped did stall.
+            assert_report(&report);
+
+            // A correct blame counts despite a pause: a client that the host stopped did stall.
             if let Some(detected) = others.disturbance().or(pause.filter(|_| blamed != cause)) {
                 disturbance = Some(detected);
                 continue;
             }
+
             assert_eq!(blamed, cause, "{}", report["verdict"]);
+
             conclusive += 1;
             if conclusive == RUNS {
                 break;
             }
         }
-        print_row(&format!(
-            "{cause:?}, {conclusive} times undisturbed, was blamed as{row}"
+
+        print_line(&format!(
+            "{cause:?}, {conclusive} undisturbed loads, blamed:{causes}"
         ));
         timing.expect(
             conclusive == RUNS,
             &format!("only {conclusive} of {RUNS} loads were undisturbed"),
         );
-        timing.disturbed_by(disturbance);
+        timing.note_disturbances(disturbance);
     });
 }
 
 #[expect(
     clippy::print_stdout,
-    reason = "the row of the matrix, shown by --nocapture"
+    reason = "the blamed causes, shown by --nocapture"
 )]
-fn print_row(row: &str) {
-    println!("{row}");
+fn print_line(causes: &str) {
+    println!("{causes}");
 }
 
 fn arguments(url: &str) -> Vec<&str> {
@@ -136,16 +145,13 @@ fn arguments(url: &str) -> Vec<&str> {
 fn wait_until(condition: impl Fn() -> bool) {
     let begin = Instant::now();
     while !condition() {
-        assert!(
-            begin.elapsed() < Duration::from_secs(10),
-            "no load has begun"
-        );
-        thread::sleep(NAP);
+        assert!(begin.elapsed() < Duration::from_secs(10), "timeout");
+        thread::sleep(SLEEP);
     }
 }
 
-/// The generator's maximum use of a core.
-fn spinning(url: &str) -> Vec<&str> {
+/// Arguments of a load that busy-waits permanently.
+fn spinning_arguments(url: &str) -> Vec<&str> {
     arguments(url)
         .into_iter()
         .chain(["--spin", "10ms"])
@@ -154,20 +160,21 @@ fn spinning(url: &str) -> Vec<&str> {
 
 #[test]
 #[ignore = "20 to 30 loads of 1.5 s: make test-long"]
-fn f14_a_stopped_client_blames_itself() {
-    let server = server_with(holding(MS));
-    let make = || {
+fn f14_a_stopped_client_is_blamed() {
+    let server = server_with(constant_hold(MS));
+    let run_load = || {
         let before = server.stats().arrivals;
         let generator = Generator::start(&arguments(&url_of(&server)));
-        // In the middle of the load, however long it took to start.
-        wait_until(|| server.stats().arrivals >= before + HALF_A_LOAD);
+        // Stop it in the middle of the load, however long its start took.
+        wait_until(|| server.stats().arrivals >= before + HALF_LOAD_REQUESTS);
         generator.signal(Signal::STOP);
         thread::sleep(PAUSE);
         generator.signal(Signal::CONT);
         generator.report()
     };
-    assert_blamed(Cause::ClientStopped, make, |report| {
-        // Response times include the pause, whatever its cause: they start at the scheduled send.
+
+    assert_blamed(Cause::ClientStopped, run_load, |report| {
+        // Response times start at the scheduled send, so they include the pause whatever its cause.
         assert!(
             report["response_time_ns"]["max"].as_u64() >= Some(MIN_DELAY_NS),
             "{}",
@@ -198,18 +205,18 @@ fn stalling_once() -> ReferenceServer {
 
 #[test]
 #[ignore = "20 to 30 loads of 1.5 s: make test-long"]
-fn f14_a_stalled_server_is_not_blamed_on_the_client() {
-    let make = || {
+fn f14_a_server_stall_is_not_blamed_on_the_client() {
+    let run_load = || {
         let server = stalling_once();
         Generator::start(&arguments(&url_of(&server))).report()
     };
-    assert_blamed(Cause::ServerStalled, make, |report| {
+    assert_blamed(Cause::ServerStalled, run_load, |report| {
         assert!(
             report["response_time_ns"]["max"].as_u64() >= Some(MIN_DELAY_NS),
             "{}",
             report["response_time_ns"]
         );
-        // The same tail as with a stalled client, but not caused by send lag.
+        // The same tail as with a stopped client, but without send lag.
         assert!(
             report["client"]["max_send_lag_ns"].as_u64() < Some(MIN_DELAY_NS),
             "{}",
@@ -219,24 +226,25 @@ fn f14_a_stalled_server_is_not_blamed_on_the_client() {
 }
 
 /// Runs the generator on one core together with a thread that never sleeps.
-fn with_a_hog(arguments: &[&str]) -> Value {
+fn run_beside_hog(arguments: &[&str]) -> Value {
     let core = only(allowed_cores()[0]);
-    let is_over = AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let hog = scope.spawn(|| {
             sched_setaffinity(None, &core).unwrap();
-            // A child may run on its parent thread's cores. The hog could not disturb a real-time
+            // The child inherits the core of this thread. A hog could not disturb a real-time
             // thread.
-            let generator = Generator::start_by(&AS_SCHED_OTHER, arguments);
+            let generator = Generator::start_wrapped(&AS_SCHED_OTHER, arguments);
             scope.spawn(|| {
                 let begin = Instant::now();
-                // Without this limit, an unreadable report would make the test run forever.
-                while !is_over.load(Ordering::Relaxed) && begin.elapsed() < MAX_HOG {
+                // Without this limit, the hog would run forever if the report is unreadable.
+                while !stop.load(Ordering::Relaxed) && begin.elapsed() < MAX_HOG_TIME {
                     std::hint::spin_loop();
                 }
             });
             let report = generator.report();
-            is_over.store(true, Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
+
             report
         });
         hog.join().unwrap()
@@ -245,13 +253,13 @@ fn with_a_hog(arguments: &[&str]) -> Value {
 
 #[test]
 #[ignore = "20 to 30 loads of 1.5 s: make test-long"]
-fn f14_a_core_used_by_others_is_blamed_on_the_host() {
-    let server = server_with(holding(MS));
+fn f14_contention_for_the_clients_core_is_blamed_on_the_host() {
+    let server = server_with(constant_hold(MS));
     assert_blamed(
         Cause::CoreShared,
-        // A thread that rarely needs the core may get it at once; a thread that never stops
-        // busy-waiting must share it.
-        || with_a_hog(&spinning(&url_of(&server))),
+        // A thread that rarely needs the core may get it at once; a thread that always busy-waits
+        // must share it.
+        || run_beside_hog(&spinning_arguments(&url_of(&server))),
         |report| {
             assert_eq!(report["verdict"]["blame"], "host");
         },
@@ -259,48 +267,54 @@ fn f14_a_core_used_by_others_is_blamed_on_the_host() {
 }
 
 #[test]
-fn on_a_shared_core_nothing_busy_waits_unless_requested() {
+fn automatic_busy_waiting_stops_on_a_shared_core() {
     if allowed_cores().len() == 1 {
-        return; // With one core, busy-waiting depends on cores that this test may not use.
+        return; // Busy-waiting then depends on cores that this test may not use.
     }
-    let server = server_with(holding(MS));
+    let server = server_with(constant_hold(MS));
     let url = url_of(&server);
     judge(3, |timing| {
-        let others = Others::now();
-        let by_itself = with_a_hog(&arguments(&url))["client"].take();
+        let others = OtherProcesses::now();
+        let automatic = run_beside_hog(&arguments(&url))["client"].take();
         let with_requested_spin: Vec<&str> = arguments(&url)
             .into_iter()
             .chain(["--spin", "60us"])
             .collect();
-        let requested = with_a_hog(&with_requested_spin)["client"].take();
-        timing.disturbed_by(others.disturbance());
-        let was_throttled = [&by_itself, &requested]
+        let requested = run_beside_hog(&with_requested_spin)["client"].take();
+        timing.note_disturbances(others.disturbance());
+        let was_throttled = [&automatic, &requested]
             .iter()
             .any(|client| client["throttled_periods"].as_u64() > Some(0));
-        timing.disturbed_by(
-            was_throttled.then(|| "the generator's control group was throttled".to_owned()),
+        timing.note_disturbances(
+            was_throttled.then(|| "the generator's cgroup was throttled".to_owned()),
         );
+
         assert_eq!(
             (
-                &by_itself["spin"]["reason"],
-                &by_itself["spin"]["window_ns"]
+                &automatic["spin"]["reason"],
+                &automatic["spin"]["window_ns"]
             ),
             (&"automatic".into(), &60_000.into())
         );
         assert!(requested["spin_off_share"].is_null(), "{requested}");
-        // The generator detects this after the first 0.5 s of the load of 1.5 s.
-        let off_share = by_itself["spin_off_share"].as_f64().unwrap();
+
+        // The generator detects the shared core after 0.5 s of the load of 1.5 s.
+        let off_share = automatic["spin_off_share"].as_f64().unwrap();
         timing.expect(
             (0.4..=0.8).contains(&off_share),
-            &format!("it was off for {off_share} of the load"),
+            &format!("busy-waiting was off for {off_share} of the load"),
         );
-        let spun = |client: &Value| client["spin_cpu_seconds"].as_f64().unwrap();
+
+        let spin_seconds = |client: &Value| client["spin_cpu_seconds"].as_f64().unwrap();
         let what = format!(
-            "it spun for {} s, and {} s when requested",
-            spun(&by_itself),
-            spun(&requested)
+            "busy-waited for {} s by default and {} s if requested",
+            spin_seconds(&automatic),
+            spin_seconds(&requested)
         );
-        timing.expect(spun(&by_itself) < 0.6 * spun(&requested), &what);
+        timing.expect(
+            spin_seconds(&automatic) < 0.6 * spin_seconds(&requested),
+            &what,
+        );
     });
 }
 
@@ -330,6 +344,7 @@ impl Quota {
         let is_limited = limits
             .iter()
             .all(|(file, text)| std::fs::write(quota.directory.join(file), text).is_ok());
+
         is_limited.then_some(quota)
     }
 
@@ -351,19 +366,21 @@ impl Drop for Quota {
 }
 
 #[test]
-#[ignore = "20 to 30 loads of 1.5 s in a control group: make test-long"]
+#[ignore = "20 to 30 loads of 1.5 s in a cgroup: make test-long"]
 fn f14_a_client_under_a_cpu_quota_reports_throttling() {
-    let server = server_with(holding(MS));
+    let server = server_with(constant_hold(MS));
     let Some(quota) = Quota::open() else {
         return judge(1, |timing| {
-            timing.expect(false, "no cgroup could be created");
-            timing.disturbed_by(["this user may not make control groups".to_owned()]);
+            timing.expect(false, "no cgroup was created");
+            timing.note_disturbances(["this user may not create cgroups".to_owned()]);
         });
     };
     let url = url_of(&server);
     // Permanent busy-waiting needs more than a fifth of a core.
-    let make = || Generator::start_in(&quota.procs_file(), &spinning(&url)).report();
-    assert_blamed(Cause::ClientThrottled, make, |report| {
+    let run_load =
+        || Generator::start_in_cgroup(&quota.procs_file(), &spinning_arguments(&url)).report();
+
+    assert_blamed(Cause::ClientThrottled, run_load, |report| {
         assert_eq!(report["verdict"]["status"], "invalid");
     });
 }

@@ -1,44 +1,43 @@
-//! Every arrival has exactly one outcome, of a plausible kind, with every policy and every server
-//! behavior.
+//! Every arrival has exactly one outcome, and a possible one, with every `--on-busy` policy and
+//! every server behavior.
 
 use std::thread;
 
 use loadgen::plan::OnBusy;
 use loadgen::{LoadPlan, Outcome};
-use refsrv::{Config, Fault, FaultPlan, Outcome as Served, Service, When};
+use refsrv::{Config, Fault, FaultPlan, Outcome as ServerOutcome, Service, When};
 
-use crate::support::{MS, SECOND, Trial, alone, constant, holding, open_loop};
+use crate::support::{MS, SECOND, Trial, constant_hold, constant_rate, lock_host, open_loop};
 
 const SCHEDULED: u64 = 150;
 const CONNECTIONS: usize = 4;
 const MAX_PENDING: usize = 20;
 
-/// Behavior of a server.
 #[derive(Clone, Copy, Debug)]
 enum Behavior {
-    Answers,
+    Responds,
     Stalls,
     Resets,
     Truncates,
-    NeverAnswers,
+    NeverResponds,
 }
 
 impl Behavior {
     const ALL: [Self; 5] = [
-        Self::Answers,
+        Self::Responds,
         Self::Stalls,
         Self::Resets,
         Self::Truncates,
-        Self::NeverAnswers,
+        Self::NeverResponds,
     ];
 
     fn config(self) -> Config {
-        let third = |fault| Config {
+        let with_every_third = |fault| Config {
             faults: FaultPlan::none().with(fault, When::every(3)),
-            ..holding(MS)
+            ..constant_hold(MS)
         };
         match self {
-            Self::Answers => holding(MS),
+            Self::Responds => constant_hold(MS),
             Self::Stalls => Config {
                 service: Service::PeriodicStall {
                     base_ns: MS,
@@ -48,27 +47,27 @@ impl Behavior {
                 },
                 ..Config::default()
             },
-            Self::Resets => third(Fault::Reset),
-            Self::Truncates => third(Fault::Truncate),
-            Self::NeverAnswers => third(Fault::NeverAnswer),
+            Self::Resets => with_every_third(Fault::Reset),
+            Self::Truncates => with_every_third(Fault::Truncate),
+            Self::NeverResponds => with_every_third(Fault::NeverAnswer),
         }
     }
 
-    /// Possible outcomes of requests to such a server, if they are sent.
-    fn ends(self) -> &'static [Outcome] {
+    /// Possible outcomes of the requests that are sent to such a server.
+    fn possible_outcomes(self) -> &'static [Outcome] {
         match self {
-            Self::Answers | Self::Stalls => &[Outcome::Ok],
-            // Before any response byte: a reset on a new connection, and the keep-alive race on a
-            // kept one.
+            Self::Responds | Self::Stalls => &[Outcome::Ok],
+            // Without a response byte, a reset is `Reset` on a new connection, and `Stale` on a
+            // reused one.
             Self::Resets => &[Outcome::Ok, Outcome::Reset, Outcome::Stale],
             Self::Truncates => &[Outcome::Ok, Outcome::Reset],
-            Self::NeverAnswers => &[Outcome::Ok, Outcome::Timeout, Outcome::Unfinished],
+            Self::NeverResponds => &[Outcome::Ok, Outcome::Timeout, Outcome::Unfinished],
         }
     }
 }
 
 /// Possible outcomes of arrivals without a free connection.
-fn unsent(policy: OnBusy) -> &'static [Outcome] {
+fn unsent_outcomes(policy: OnBusy) -> &'static [Outcome] {
     match policy {
         OnBusy::Grow => &[],
         OnBusy::Queue => &[Outcome::Dropped, Outcome::Unfinished],
@@ -76,11 +75,11 @@ fn unsent(policy: OnBusy) -> &'static [Outcome] {
     }
 }
 
-fn drive(policy: OnBusy, behavior: Behavior) -> Trial {
+fn run_load(policy: OnBusy, behavior: Behavior) -> Trial {
     Trial::of(behavior.config(), |url| {
         let mut plan = LoadPlan {
             timeout_ns: SECOND,
-            ..constant(url, 300.0, SECOND / 2)
+            ..constant_rate(url, 300.0, SECOND / 2)
         };
         let open = open_loop(&mut plan);
         (open.on_busy, open.max_pending) = (policy, Some(MAX_PENDING));
@@ -89,46 +88,55 @@ fn drive(policy: OnBusy, behavior: Behavior) -> Trial {
     })
 }
 
-/// Every [`Trial`] asserts the identity itself.
-fn assert_sane(policy: OnBusy, behavior: Behavior, trial: &Trial) {
+/// [`Trial`] asserts that the outcomes add up.
+fn assert_possible_outcomes(policy: OnBusy, behavior: Behavior, trial: &Trial) {
     let case = format!(
-        "{policy:?} at a server that {behavior:?}: {:?}",
+        "{policy:?}, server {behavior:?}: {:?}",
         trial.report.outcomes
     );
     assert_eq!(trial.scheduled(), SCHEDULED, "{case}");
+
     for outcome in Outcome::ALL {
-        let may_be = behavior.ends().contains(&outcome) || unsent(policy).contains(&outcome);
-        assert!(may_be || trial.count(outcome) == 0, "{outcome:?} in {case}");
+        let is_possible = behavior.possible_outcomes().contains(&outcome)
+            || unsent_outcomes(policy).contains(&outcome);
+        assert!(
+            is_possible || trial.count(outcome) == 0,
+            "{outcome:?} in {case}"
+        );
     }
-    let served = |outcome: Served| {
+
+    let server_count = |outcome: ServerOutcome| {
         trial
             .log
             .iter()
             .filter(|entry| entry.outcome == outcome)
             .count() as u64
     };
+
     assert_eq!(
         trial.count(Outcome::Ok),
-        served(Served::Answered),
-        "correct responses at both ends: {case}"
+        server_count(ServerOutcome::Answered),
+        "client and server count the same responses: {case}"
     );
-    let broken = trial.count(Outcome::Reset) + trial.count(Outcome::Stale);
+
+    let resets = trial.count(Outcome::Reset) + trial.count(Outcome::Stale);
     assert_eq!(
-        broken,
-        served(Served::Reset) + served(Served::Truncated),
+        resets,
+        server_count(ServerOutcome::Reset) + server_count(ServerOutcome::Truncated),
         "{case}"
     );
-    let lost = trial.count(Outcome::Dropped) + trial.count(Outcome::Unfinished);
+
+    let may_be_unsent = trial.count(Outcome::Dropped) + trial.count(Outcome::Unfinished);
     assert!(
-        trial.stats.arrivals >= SCHEDULED - lost,
-        "what was sent arrived: {case}"
+        trial.stats.arrivals >= SCHEDULED - may_be_unsent,
+        "every request that was sent arrived: {case}"
     );
     assert!(
         trial.stats.arrivals <= SCHEDULED - trial.count(Outcome::Dropped),
-        "dropped is not sent: {case}"
+        "no dropped request was sent: {case}"
     );
-    // With shedding, an arrival may wait if the generator noticed too late that a connection was
-    // idle.
+
+    // With shedding, an arrival may wait if the generator noticed an idle connection too late.
     if policy == OnBusy::Grow {
         assert_eq!(
             trial.report.measures().pool_wait.max_ns(),
@@ -136,6 +144,7 @@ fn assert_sane(policy: OnBusy, behavior: Behavior, trial: &Trial) {
             "no request waits: {case}"
         );
     }
+
     if policy != OnBusy::Grow {
         assert!(
             trial.report.connections.peak <= CONNECTIONS as u64,
@@ -146,11 +155,13 @@ fn assert_sane(policy: OnBusy, behavior: Behavior, trial: &Trial) {
 
 #[test]
 fn every_arrival_has_one_outcome_under_every_policy_and_server_behavior() {
-    let _alone = alone();
+    let _host = lock_host();
     thread::scope(|scope| {
         for policy in [OnBusy::Grow, OnBusy::Queue, OnBusy::Shed] {
             for behavior in Behavior::ALL {
-                scope.spawn(move || assert_sane(policy, behavior, &drive(policy, behavior)));
+                scope.spawn(move || {
+                    assert_possible_outcomes(policy, behavior, &run_load(policy, behavior))
+                });
             }
         }
     });

@@ -1,9 +1,9 @@
 //! F17: coverage of a quantile's confidence interval, on queues in virtual time.
 //!
-//! Response times of a queue are correlated. The over-dispersion interval accounts for that and
-//! must cover in 0.92 of the replications; the textbook interval assumes independence and must
-//! cover in less than half, although it promises 0.95. The default run has few replications and
-//! therefore a wide tolerance; `make test-long` has those of the method.
+//! Response times of a queue are correlated. The over-dispersion interval accounts for the
+//! correlation and must cover the true value in 92 % of the replications. The textbook interval
+//! assumes independence and must cover in less than half of them, although its nominal coverage is
+//! 95 %. `make test` runs few replications with a wide tolerance; `make test-long` runs 500.
 
 use loadgen::statistics::over_dispersion::Dispersion;
 use loadgen::{Batches, LatencyHistogram, rank_of};
@@ -15,21 +15,21 @@ const GAP_NS: f64 = 1e6;
 
 const QUANTILE: f64 = 0.99;
 
-/// Minimum coverage of the interval, and a coverage that the textbook interval does not reach.
+/// Minimum coverage of the interval, and upper limit of the coverage of the textbook interval.
 const MIN_COVERAGE: f64 = 0.92;
 const MAX_TEXTBOOK_COVERAGE: f64 = 0.5;
 
 const REPLICATIONS: u64 = 40;
 const LONG_REPLICATIONS: u64 = 500;
 
-/// Service times of a server that handles one request after another.
+/// Service times of a server that handles one request at a time.
 #[derive(Clone, Copy, Debug)]
 enum Process {
     /// Exponential service times.
     Exponential { utilisation: f64 },
     /// One request in 200 takes 50 times as long as the others.
     Bimodal { utilisation: f64 },
-    /// Exponential service times at half the capacity, with random stalls.
+    /// Exponential service times at 50 % utilization, with random stalls.
     Stalls { mean_gap_s: f64, mean_stall_s: f64 },
 }
 
@@ -48,7 +48,7 @@ impl Process {
         }
     }
 
-    /// Start and end of the next stall after this time.
+    /// Start and end of the first stall after `after_ns`.
     fn next_stall(self, seed: u64, index: u64, after_ns: f64) -> (f64, f64) {
         let Self::Stalls {
             mean_gap_s,
@@ -58,21 +58,23 @@ impl Process {
             return (f64::INFINITY, f64::INFINITY);
         };
         let begin_ns = after_ns + mean_gap_s * 1e9 * exponential(seed ^ 0x57a11, 2 * index);
+
         (
             begin_ns,
             begin_ns + mean_stall_s * 1e9 * exponential(seed ^ 0x57a11, 2 * index + 1),
         )
     }
 
-    /// Response times of one replication, in a steady state from the start: the first tenth is
-    /// discarded.
-    fn replicate(self, seed: u64) -> (Batches, LatencyHistogram) {
-        let before = REQUESTS / 10;
+    /// Response times of one replication. A warm-up of a tenth of its length is discarded, so that
+    /// the queue is in a steady state.
+    fn simulate(self, seed: u64) -> (Batches, LatencyHistogram) {
+        let discarded = REQUESTS / 10;
         let (mut now_ns, mut free_ns) = (0.0_f64, 0.0_f64);
         let (mut stall, mut stalls) = (self.next_stall(seed, 0, 0.0), 1);
         let length_ns = REQUESTS as f64 * GAP_NS;
         let mut batches: Option<(f64, Batches)> = None;
         let mut times = LatencyHistogram::new();
+
         for index in 0.. {
             now_ns += GAP_NS * exponential(seed, 3 * index + 1);
             let mut begin_ns = free_ns.max(now_ns);
@@ -81,8 +83,9 @@ impl Process {
                 stall = self.next_stall(seed, stalls, stall.1);
                 stalls += 1;
             }
+
             free_ns = begin_ns + self.hold_ns(seed, index);
-            if index < before {
+            if index < discarded {
                 continue;
             }
             let (from_ns, batches) =
@@ -99,14 +102,15 @@ impl Process {
             );
             times.record(response_ns);
         }
-        (batches.expect("some were counted").1, times)
+
+        (batches.expect("some requests were recorded").1, times)
     }
 }
 
 /// The textbook interval: ranks at 1.96 binomial standard errors on either side.
 fn textbook(times: &LatencyHistogram) -> (u64, u64) {
     let n = times.count() as f64;
-    let (mean, reach) = (
+    let (mean, half_width) = (
         n * QUANTILE,
         1.96 * (n * QUANTILE * (1.0 - QUANTILE)).sqrt(),
     );
@@ -115,7 +119,11 @@ fn textbook(times: &LatencyHistogram) -> (u64, u64) {
             .at_rank_ns((rank as u64).clamp(1, times.count()))
             .expect("a rank")
     };
-    (at((mean - reach).floor()), at((mean + reach).ceil() + 1.0))
+
+    (
+        at((mean - half_width).floor()),
+        at((mean + half_width).ceil() + 1.0),
+    )
 }
 
 fn over_dispersion(batches: &Batches, times: &LatencyHistogram) -> (u64, u64) {
@@ -127,49 +135,51 @@ fn over_dispersion(batches: &Batches, times: &LatencyHistogram) -> (u64, u64) {
     (at(dispersion.low), at(dispersion.high))
 }
 
-/// Coverage of both intervals: the true quantile comes from theory, or else from all replications
-/// together.
+/// Coverage of both intervals. The true quantile comes from theory, or otherwise from all
+/// replications together.
 fn coverage_of(process: Process, replications: u64) -> (f64, f64) {
     let mut all = LatencyHistogram::new();
     let intervals: Vec<_> = (0..replications)
         .map(|seed| {
-            let (batches, times) = process.replicate(seed);
+            let (batches, times) = process.simulate(seed);
             all.add(&times);
             (over_dispersion(&batches, &times), textbook(&times))
         })
         .collect();
-    let truth_ns = match process {
-        // M/M/1 response times are exponential, with a mean of the service time divided by the idle
-        // share.
+    let true_ns = match process {
+        // M/M/1 response times are exponential; their mean is the mean service time divided by one
+        // minus the utilization.
         Process::Exponential { utilisation } => {
             (-(1.0 - QUANTILE).ln() * utilisation * GAP_NS / (1.0 - utilisation)) as u64
         }
         _ => all.quantile_ns(QUANTILE).expect("response times"),
     };
-    let covers = |interval: &(u64, u64)| (interval.0..=interval.1).contains(&truth_ns);
-    let by_dispersion = intervals.iter().filter(|both| covers(&both.0)).count();
-    let by_textbook = intervals.iter().filter(|both| covers(&both.1)).count();
+    let covers = |interval: &(u64, u64)| (interval.0..=interval.1).contains(&true_ns);
+    let by_dispersion = intervals.iter().filter(|pair| covers(&pair.0)).count();
+    let by_textbook = intervals.iter().filter(|pair| covers(&pair.1)).count();
+
     (
         by_dispersion as f64 / replications as f64,
         by_textbook as f64 / replications as f64,
     )
 }
 
-/// The tolerance is two binomial standard errors at the promised coverage.
+/// The tolerance is two binomial standard errors at the minimum coverage.
 fn assert_covers(process: Process, replications: u64) {
     let (coverage, textbook_coverage) = coverage_of(process, replications);
     print_line(&format!(
         "{process:?}: over-dispersion {coverage:.3}, textbook {textbook_coverage:.3}, \
-        {replications} times"
+        {replications} replications"
     ));
+
     let tolerance = 2.0 * (MIN_COVERAGE * (1.0 - MIN_COVERAGE) / replications as f64).sqrt();
     assert!(
         coverage >= MIN_COVERAGE - tolerance,
-        "{process:?}: {coverage} of {replications}"
+        "{process:?}: {coverage} in {replications} replications"
     );
     assert!(
         textbook_coverage < MAX_TEXTBOOK_COVERAGE,
-        "{process:?}: {textbook_coverage} of {replications}"
+        "{process:?}: {textbook_coverage} in {replications} replications"
     );
 }
 
@@ -185,7 +195,7 @@ const STALLS: Process = Process::Stalls {
 };
 
 #[test]
-fn f17_the_interval_covers_on_a_queue_and_the_textbook_interval_does_not() {
+fn f17_the_interval_covers_on_a_queue_but_the_textbook_interval_does_not() {
     assert_covers(Process::Exponential { utilisation: 0.8 }, REPLICATIONS);
 }
 

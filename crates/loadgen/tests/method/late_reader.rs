@@ -1,5 +1,5 @@
-//! A generator that reads a response late: with kernel timestamps the server is not blamed, and
-//! without them the verdict blames the generator.
+//! A generator that reads a response late: with kernel timestamps, the late read does not lengthen
+//! the response; without them, the verdict blames the generator.
 
 use std::thread;
 use std::time::Duration;
@@ -10,22 +10,23 @@ use serde_json::Value;
 
 use crate::child::Generator;
 use crate::sleepers::Sleepers;
-use crate::support::{MS, Others, Timing, floor_ns, holding, judge, server_with, slot_top, url_of};
+use crate::support::{
+    MS, OtherProcesses, Timing, bucket_top, constant_hold, judge, noise_floor_ns, server_with,
+    url_of,
+};
 
 const HOLD_NS: u64 = 100 * MS;
-/// Twice the hold, so that the response to the request in flight arrives during the pause and
-/// waits.
+/// Twice the hold, so that the response to the request in flight arrives during the pause.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The rest of the pause after that response arrived, minus the time to stop the process.
-const WAITED_NS: u64 = 90 * MS;
+/// Minimum wait of that response: the rest of the pause, minus the time to stop the process.
+const MIN_WAIT_NS: u64 = 90 * MS;
 
-/// The report of one user without think time whose generator was stopped once, and the longest
-/// response time within the server.
-fn stopped_once(timing: &mut Timing, stamps: &str, framing: Framing) -> (Value, u64) {
-    let (others, sleepers) = (Others::now(), Sleepers::start());
+/// Stops a closed loop of one user once; returns its report and the longest time within the server.
+fn run_with_pause(timing: &mut Timing, stamps: &str, framing: Framing) -> (Value, u64) {
+    let (others, sleepers) = (OtherProcesses::now(), Sleepers::start());
     let server = server_with(Config {
         framing,
-        ..holding(HOLD_NS)
+        ..constant_hold(HOLD_NS)
     });
     let url = url_of(&server);
     let generator = Generator::start(&[
@@ -42,7 +43,7 @@ fn stopped_once(timing: &mut Timing, stamps: &str, framing: Framing) -> (Value, 
     thread::sleep(PAUSE);
     generator.signal(Signal::CONT);
     let report = generator.report();
-    timing.disturbed_by(
+    timing.note_disturbances(
         sleepers
             .disturbance()
             .into_iter()
@@ -53,34 +54,37 @@ fn stopped_once(timing: &mut Timing, stamps: &str, framing: Framing) -> (Value, 
         .iter()
         .filter_map(|entry| Some(entry.write_ns? - entry.arrive_ns))
         .max();
-    (report, in_server_ns.expect("it has answered"))
+
+    (report, in_server_ns.expect("the server has responded"))
 }
 
 #[test]
-fn a_response_that_the_kernel_received_in_time_is_not_slow() {
+fn with_kernel_timestamps_a_late_read_does_not_lengthen_the_response() {
     judge(3, |timing| {
-        let (report, in_server_ns) = stopped_once(timing, "kernel", Framing::ContentLength);
+        let (report, in_server_ns) = run_with_pause(timing, "kernel", Framing::ContentLength);
         assert_eq!(report["client"]["receive_stamps"], "kernel");
+
         let delay_ns = report["receive_delay_ns"]["max"].as_u64();
         timing.expect(
-            delay_ns >= Some(WAITED_NS),
+            delay_ns >= Some(MIN_WAIT_NS),
             &format!("the response waited for {delay_ns:?} ns"),
         );
+
         let longest_ns = report["service_time_ns"]["max"].as_u64();
-        timing.within(
+        timing.assert_min_expect_max(
             "the slowest response",
             longest_ns,
             HOLD_NS,
-            slot_top(in_server_ns) + floor_ns(0.999),
+            bucket_top(in_server_ns) + noise_floor_ns(0.999),
         );
     });
 }
 
-/// Asserts that the generator took all timestamps, that the response is slow by the pause, and that
-/// the verdict explains it.
-fn blames_the_generator(stamps: &str, framing: Framing) {
+/// Asserts that all timestamps are the generator's, that the pause lengthens the response, and that
+/// the verdict blames the stall of the generator.
+fn assert_generator_blamed(stamps: &str, framing: Framing) {
     judge(3, |timing| {
-        let (report, _) = stopped_once(timing, stamps, framing);
+        let (report, _) = run_with_pause(timing, stamps, framing);
         let client = &report["client"];
         assert_eq!(
             (&client["receive_stamps"], &client["user_timestamps"]),
@@ -91,33 +95,36 @@ fn blames_the_generator(stamps: &str, framing: Framing) {
             "{}",
             report["receive_delay_ns"]
         );
+
         let longest_ns = report["service_time_ns"]["max"].as_u64();
         timing.expect(
-            longest_ns >= Some(HOLD_NS + WAITED_NS),
-            &format!("the slowest answer took {longest_ns:?} ns"),
+            longest_ns >= Some(HOLD_NS + MIN_WAIT_NS),
+            &format!("the slowest response took {longest_ns:?} ns"),
         );
+
         let waited = report["client"]["stalls"]["responses"].as_u64();
         timing.expect(
             waited >= Some(1),
-            &format!("answers that waited: {waited:?}"),
+            &format!("responses that waited: {waited:?}"),
         );
+
         let reasons = report["verdict"]["reasons"].as_array().expect("reasons");
-        let stood_still = reasons
+        let stall_reason = reasons
             .iter()
             .find(|reason| reason["check"] == "client-stalls");
         timing.expect(
-            stood_still.is_some_and(|reason| reason["level"] == "invalid"),
+            stall_reason.is_some_and(|reason| reason["level"] == "invalid"),
             &format!("the verdict's reasons: {reasons:?}"),
         );
     });
 }
 
 #[test]
-fn with_generator_timestamps_the_response_is_slow_and_the_verdict_explains_it() {
-    blames_the_generator("user", Framing::ContentLength);
+fn with_user_timestamps_a_late_read_is_blamed_on_the_generator() {
+    assert_generator_blamed("user", Framing::ContentLength);
 }
 
 #[test]
-fn close_delimited_responses_have_no_kernel_timestamp_and_the_verdict_explains_a_slow_one() {
-    blames_the_generator("kernel", Framing::UntilClose);
+fn a_late_read_of_a_close_delimited_response_is_blamed_on_the_generator() {
+    assert_generator_blamed("kernel", Framing::UntilClose);
 }

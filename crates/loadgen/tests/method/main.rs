@@ -1,14 +1,13 @@
-//! The method's acceptance tests in full size, and tests that need more than one load.
+//! The acceptance tests at full size, and tests that need more than one load.
 //!
-//! The letters F1 to F22 and the tiers P (per request), V (same requests, both ends) and T
-//! (queueing theory) are those of `docs/method.md`. Tests that take a minute are ignored in the
-//! usual run and are run by `make test-long`, one at a time; `WSGILOAD_TEST_SECONDS` makes each of
-//! their loads shorter or longer than [`DEFAULT_SECONDS`].
+//! F1 to F22 are the tests in `docs/method.md`. Tests that take a minute are ignored by default;
+//! `make test-long` runs them one at a time. `WSGILOAD_TEST_SECONDS` sets the length of their
+//! loads, which is [`DEFAULT_SECONDS`] by default.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
 #[path = "../instrument/support.rs"]
-#[expect(dead_code, reason = "shared with the short tests, which use the rest")]
+#[expect(dead_code, reason = "shared with the short tests")]
 mod support;
 
 mod arrivals;

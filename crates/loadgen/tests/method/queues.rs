@@ -1,9 +1,10 @@
 //! F3 and F6 to F9: heavy tails, and queues with known response time distributions.
 //!
-//! Each queue is tested twice. First against the same queue in virtual time, with the load's own
-//! schedule and holds: without sampling error, a bias of a fraction of a millisecond shows (tier
-//! V). Then against theory, within four standard deviations of loads of this length with other
-//! random draws (tier T): the schedule and the holds have the stated distributions.
+//! Each queue is compared with two references. The first is the same queue in virtual time, with
+//! the schedule and the holds of the load: without sampling error, a bias of a fraction of a
+//! millisecond is visible. The second is theory, within four standard deviations of loads of the
+//! same length with other random draws, which shows that schedule and holds have the stated
+//! distributions.
 
 use loadgen::plan::Arrivals;
 use loadgen::{LoadPlan, Outcome, Schedule};
@@ -12,16 +13,15 @@ use refsrv::{Config, FaultPlan, KnownQueue, Service, VirtualQueue};
 use crate::long_ns;
 use crate::statistics::{mean_and_deviation, quantile};
 use crate::support::{
-    MS, SECOND, Timing, Trial, assert_encloses, floor_ns, judge, open_loop, slot_top,
+    MS, SECOND, Timing, Trial, assert_encloses, bucket_top, judge, noise_floor_ns, open_loop,
 };
 
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
-/// This many loads in virtual time determine the standard deviation of a quantile from theory.
-const OTHER_DRAWS: u64 = 40;
+/// Number of loads in virtual time that give the standard deviation of a quantile.
+const SIMULATIONS: u64 = 40;
 
-/// A queue with a known response time distribution, whose servers are busy for this share of the
-/// time.
+/// A queue with a known response time distribution at this utilization.
 struct Queue {
     known: KnownQueue,
     utilisation: f64,
@@ -36,7 +36,7 @@ impl Queue {
         }
     }
 
-    /// The mean hold: longer with several servers, so that any host can send the load.
+    /// Mean hold, longer with several servers to keep the rate low enough for any host.
     fn mean_ns(&self) -> u64 {
         if self.servers() == 1 { 2 * MS } else { 4 * MS }
     }
@@ -73,10 +73,11 @@ impl Queue {
         } else {
             Arrivals::Poisson
         };
+
         plan
     }
 
-    /// Response times of the planned load without any lateness, ascending.
+    /// Response times of the planned load in virtual time, ascending.
     fn in_virtual_time(&self, mut plan: LoadPlan, holds_seed: u64) -> Vec<u64> {
         let mut queue = VirtualQueue::new(
             self.service(holds_seed),
@@ -90,12 +91,13 @@ impl Queue {
             .map(|offset_ns| queue.arrive(offset_ns).0.finish_ns - offset_ns)
             .collect();
         response_ns.sort_unstable();
+
         response_ns
     }
 
     fn judge(&self) {
         judge(1, |timing| {
-            let trial = timing.trial(self.config(), |url| self.plan(url));
+            let trial = timing.run_trial(self.config(), |url| self.plan(url));
             let counts = (trial.count(Outcome::Ok), trial.log.len() as u64);
             assert_eq!(
                 counts,
@@ -104,6 +106,7 @@ impl Queue {
                 trial.report.outcomes
             );
             assert_encloses(&trial.report.measures().service, &trial.times_in_server());
+
             let expected = self.in_virtual_time(trial.report.plan.clone(), HOLDS_SEED);
             assert_eq!(expected.len() as u64, trial.scheduled());
             self.expect_virtual_time(timing, &trial, &expected);
@@ -114,21 +117,23 @@ impl Queue {
     fn expect_virtual_time(&self, timing: &mut Timing, trial: &Trial, expected: &[u64]) {
         for share in QUANTILES {
             let expected_ns = quantile(expected, share);
-            // Two arrivals within microseconds of each other may swap places and holds.
-            let least_ns = expected_ns - expected_ns / 100;
-            let found_ns = trial.report.measures().response.quantile_ns(share);
-            timing.within(
+            // Two requests due within microseconds may arrive in reverse order and swap their
+            // holds.
+            let min_ns = expected_ns - expected_ns / 100;
+
+            let measured_ns = trial.report.measures().response.quantile_ns(share);
+            timing.assert_min_expect_max(
                 &format!("p{} against virtual time", share * 100.0),
-                found_ns,
-                least_ns,
-                expected_ns + floor_ns(share),
+                measured_ns,
+                min_ns,
+                expected_ns + noise_floor_ns(share),
             );
         }
     }
 
     fn expect_theory(&self, timing: &mut Timing, trial: &Trial) {
         let plan = &trial.report.plan;
-        let others: Vec<Vec<u64>> = (0..OTHER_DRAWS)
+        let simulations: Vec<Vec<u64>> = (0..SIMULATIONS)
             .map(|seed| {
                 self.in_virtual_time(
                     LoadPlan {
@@ -139,19 +144,21 @@ impl Queue {
                 )
             })
             .collect();
+
         for share in QUANTILES {
-            let of_others: Vec<f64> = others
+            let simulated: Vec<f64> = simulations
                 .iter()
                 .map(|sorted| quantile(sorted, share) as f64)
                 .collect();
-            let tolerance_ns = 4.0 * mean_and_deviation(&of_others).1;
+            let tolerance_ns = 4.0 * mean_and_deviation(&simulated).1;
+
             let theory_ns =
                 self.known.response_quantile(self.utilisation, share) * self.mean_ns() as f64;
-            timing.about(
+            timing.expect_range(
                 &format!("p{} against theory", share * 100.0),
                 trial.report.measures().response.quantile_ns(share),
                 (theory_ns - tolerance_ns).max(0.0) as u64,
-                (theory_ns + tolerance_ns) as u64 + floor_ns(share),
+                (theory_ns + tolerance_ns) as u64 + noise_floor_ns(share),
             );
         }
     }
@@ -162,7 +169,7 @@ const HOLDS_SEED: u64 = 41;
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f6_mm1_half_loaded() {
+fn f6_mm1_at_50_percent_utilization() {
     Queue {
         known: KnownQueue::Mmc { servers: 1 },
         utilisation: 0.5,
@@ -172,7 +179,7 @@ fn f6_mm1_half_loaded() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f6_mm1_at_four_fifths() {
+fn f6_mm1_at_80_percent_utilization() {
     Queue {
         known: KnownQueue::Mmc { servers: 1 },
         utilisation: 0.8,
@@ -182,7 +189,7 @@ fn f6_mm1_at_four_fifths() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f7_md1_half_loaded() {
+fn f7_md1_at_50_percent_utilization() {
     Queue {
         known: KnownQueue::Md1,
         utilisation: 0.5,
@@ -192,7 +199,7 @@ fn f7_md1_half_loaded() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f7_md1_at_seven_tenths() {
+fn f7_md1_at_70_percent_utilization() {
     Queue {
         known: KnownQueue::Md1,
         utilisation: 0.7,
@@ -202,7 +209,7 @@ fn f7_md1_at_seven_tenths() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f7_md1_at_four_fifths() {
+fn f7_md1_at_80_percent_utilization() {
     Queue {
         known: KnownQueue::Md1,
         utilisation: 0.8,
@@ -212,7 +219,7 @@ fn f7_md1_at_four_fifths() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f7_md1_at_nine_tenths() {
+fn f7_md1_at_90_percent_utilization() {
     Queue {
         known: KnownQueue::Md1,
         utilisation: 0.9,
@@ -222,7 +229,7 @@ fn f7_md1_at_nine_tenths() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f7_md1_at_nineteen_twentieths() {
+fn f7_md1_at_95_percent_utilization() {
     Queue {
         known: KnownQueue::Md1,
         utilisation: 0.95,
@@ -232,7 +239,7 @@ fn f7_md1_at_nineteen_twentieths() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f8_dm1_half_loaded() {
+fn f8_dm1_at_50_percent_utilization() {
     Queue {
         known: KnownQueue::Dm1,
         utilisation: 0.5,
@@ -242,7 +249,7 @@ fn f8_dm1_half_loaded() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f8_dm1_at_seven_tenths() {
+fn f8_dm1_at_70_percent_utilization() {
     Queue {
         known: KnownQueue::Dm1,
         utilisation: 0.7,
@@ -252,7 +259,7 @@ fn f8_dm1_at_seven_tenths() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f8_dm1_at_four_fifths_waits_half_as_long_as_mm1() {
+fn f8_dm1_at_80_percent_utilization() {
     Queue {
         known: KnownQueue::Dm1,
         utilisation: 0.8,
@@ -262,7 +269,7 @@ fn f8_dm1_at_four_fifths_waits_half_as_long_as_mm1() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f8_dm1_at_nine_tenths() {
+fn f8_dm1_at_90_percent_utilization() {
     Queue {
         known: KnownQueue::Dm1,
         utilisation: 0.9,
@@ -272,7 +279,7 @@ fn f8_dm1_at_nine_tenths() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f9_mm4_half_loaded() {
+fn f9_mm4_at_50_percent_utilization() {
     Queue {
         known: KnownQueue::Mmc { servers: 4 },
         utilisation: 0.5,
@@ -282,7 +289,7 @@ fn f9_mm4_half_loaded() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f9_mm4_at_seven_tenths() {
+fn f9_mm4_at_70_percent_utilization() {
     Queue {
         known: KnownQueue::Mmc { servers: 4 },
         utilisation: 0.7,
@@ -292,7 +299,7 @@ fn f9_mm4_at_seven_tenths() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f9_mm4_at_four_fifths() {
+fn f9_mm4_at_80_percent_utilization() {
     Queue {
         known: KnownQueue::Mmc { servers: 4 },
         utilisation: 0.8,
@@ -302,7 +309,7 @@ fn f9_mm4_at_four_fifths() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f9_mm4_at_nine_tenths() {
+fn f9_mm4_at_90_percent_utilization() {
     Queue {
         known: KnownQueue::Mmc { servers: 4 },
         utilisation: 0.9,
@@ -313,51 +320,55 @@ fn f9_mm4_at_nine_tenths() {
 /// The longest hold of a heavy tail.
 const MAX_HOLD_NS: u64 = 60 * SECOND;
 
-/// Every quantile of the client matches that of the times within the server, for the same requests.
-fn a_heavy_tail_is_measured(service: &Service) {
+/// Asserts that every quantile at the client matches that of the times within the server.
+fn assert_heavy_tail_measured(service: &Service) {
     judge(1, |timing| {
         let config = Config {
             service: service.clone(),
             ..Config::default()
         };
-        let trial = timing.trial(config, |url| LoadPlan {
+        let trial = timing.run_trial(config, |url| LoadPlan {
             timeout_ns: MAX_HOLD_NS + 5 * SECOND,
             ..LoadPlan::open(url, 1_000.0, long_ns())
         });
+
         assert_eq!(
             trial.count(Outcome::Ok),
             trial.scheduled(),
             "{:?}",
             trial.report.outcomes
         );
-        let inner = trial.times_in_server();
+
+        let in_server = trial.times_in_server();
         let measures = trial.report.measures();
-        assert_encloses(&measures.service, &inner);
+        assert_encloses(&measures.service, &in_server);
+
         for share in [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999] {
-            let inner_ns = quantile(&inner, share);
-            let what = format!("p{} of what the server took", share * 100.0);
-            timing.within(
+            let in_server_ns = quantile(&in_server, share);
+            let what = format!("response p{}", share * 100.0);
+            timing.assert_min_expect_max(
                 &what,
                 measures.response.quantile_ns(share),
-                inner_ns,
-                slot_top(inner_ns) + floor_ns(share),
+                in_server_ns,
+                bucket_top(in_server_ns) + noise_floor_ns(share),
             );
         }
-        // Nothing is truncated: the maximum is present and exact.
-        let longest_ns = *inner.last().unwrap();
-        timing.within(
-            "the longest",
+
+        // Nothing is clipped: the maximum is exact.
+        let longest_ns = *in_server.last().unwrap();
+        timing.assert_min_expect_max(
+            "longest service time",
             measures.service.max_ns(),
             longest_ns,
-            longest_ns + floor_ns(1.0) + longest_ns / 1_024,
+            longest_ns + noise_floor_ns(1.0) + longest_ns / 1_024,
         );
     });
 }
 
 #[test]
-#[ignore = "60 s of load and the longest answer: make test-long"]
-fn f3_a_pareto_tail_is_measured_to_its_end() {
-    a_heavy_tail_is_measured(&Service::Pareto {
+#[ignore = "60 s of load and the longest response: make test-long"]
+fn f3_a_pareto_tail_is_not_clipped() {
+    assert_heavy_tail_measured(&Service::Pareto {
         alpha: 1.5,
         min_ns: MS,
         max_ns: MAX_HOLD_NS,
@@ -366,9 +377,9 @@ fn f3_a_pareto_tail_is_measured_to_its_end() {
 }
 
 #[test]
-#[ignore = "60 s of load and the longest answer: make test-long"]
-fn f3_a_lognormal_tail_is_measured_to_its_end() {
-    a_heavy_tail_is_measured(&Service::Lognormal {
+#[ignore = "60 s of load and the longest response: make test-long"]
+fn f3_a_lognormal_tail_is_not_clipped() {
+    assert_heavy_tail_measured(&Service::Lognormal {
         median_ns: MS,
         sigma: 1.5,
         seed: 5,

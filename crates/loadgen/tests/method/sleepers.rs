@@ -1,5 +1,5 @@
-//! Whether the host stalled during a load: like the generator, threads that only sleep then wake up
-//! late.
+//! Detects stalls of the host during a load: threads that only sleep wake up late, as the generator
+//! does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,37 +8,37 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Sleep time of these threads, and by how much they may oversleep on an undisturbed host: less
-/// than the gap between two arrivals, so that every pause of the host that a check can detect is
-/// noticed.
-pub const NAP: Duration = Duration::from_millis(1);
+/// Sleep time of the threads, and how late they may wake up on an undisturbed host. This is less
+/// than the gap between two arrivals, to detect every pause of the host that a check can detect.
+pub const SLEEP: Duration = Duration::from_millis(1);
 const MAX_OVERSLEEP: Duration = Duration::from_micros(1_500);
 
-/// A thread on each core that only sleeps: a pause of the host delays it like the generator.
+/// One thread per core that only sleeps.
 pub struct Sleepers {
-    is_over: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Duration>>,
 }
 
 impl Sleepers {
     pub fn start() -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
+        let stop = Arc::new(AtomicBool::new(false));
         let threads = allowed_cores()
             .into_iter()
             .map(|core| {
-                let is_over = Arc::clone(&is_over);
+                let stop = Arc::clone(&stop);
                 thread::spawn(move || {
                     sched_setaffinity(None, &only(core)).unwrap();
-                    longest_oversleep(&is_over)
+                    longest_oversleep(&stop)
                 })
             })
             .collect();
-        Self { is_over, threads }
+
+        Self { stop, threads }
     }
 
-    /// Description of the host's stall, if it was long enough to disturb.
+    /// Description of the host's longest stall, if it was long enough to disturb a load.
     pub fn disturbance(self) -> Option<String> {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         let longest = self
             .threads
             .into_iter()
@@ -48,12 +48,12 @@ impl Sleepers {
     }
 }
 
-fn longest_oversleep(is_over: &AtomicBool) -> Duration {
+fn longest_oversleep(stop: &AtomicBool) -> Duration {
     let mut longest = Duration::ZERO;
-    while !is_over.load(Ordering::Relaxed) {
+    while !stop.load(Ordering::Relaxed) {
         let begin = Instant::now();
-        thread::sleep(NAP);
-        longest = longest.max(begin.elapsed().saturating_sub(NAP));
+        thread::sleep(SLEEP);
+        longest = longest.max(begin.elapsed().saturating_sub(SLEEP));
     }
     longest
 }

@@ -1,23 +1,23 @@
-//! F12 and F21 in real time: a server that warms up, one that slows down, and one that is
+//! F12 and F21 with real loads: a server that warms up, one that slows down, and one that is
 //! overloaded.
 
 use loadgen::plan::OnBusy;
 use loadgen::{Level, LoadPlan, Outcome, State};
 use refsrv::{Config, Service};
 
-use crate::support::{MS, SECOND, Timing, Trial, US, capped, holding, judge, open_loop};
+use crate::support::{MS, SECOND, Timing, Trial, US, capped, constant_hold, judge, open_loop};
 
 const RATE_PER_S: f64 = 1_000.0;
 
-fn listed(holds_ns: Vec<u64>) -> Config {
+fn listed_holds(holds_ns: Vec<u64>) -> Config {
     Config {
         service: Service::List { holds_ns },
         ..Config::default()
     }
 }
 
-fn poisson(timing: &mut Timing, config: Config, seconds: u64) -> Trial {
-    let trial = timing.trial(config, |url| {
+fn run_poisson(timing: &mut Timing, config: Config, seconds: u64) -> Trial {
+    let trial = timing.run_trial(config, |url| {
         LoadPlan::open(url, RATE_PER_S, seconds * SECOND)
     });
     assert_eq!(
@@ -26,10 +26,11 @@ fn poisson(timing: &mut Timing, config: Config, seconds: u64) -> Trial {
         "{:?}",
         trial.report.outcomes
     );
+
     trial
 }
 
-fn sentence(trial: &Trial, check: &str) -> String {
+fn reason_sentence(trial: &Trial, check: &str) -> String {
     let reasons = &trial.report.verdict.reasons;
     reasons
         .iter()
@@ -40,38 +41,41 @@ fn sentence(trial: &Trial, check: &str) -> String {
 
 #[test]
 #[ignore = "30 s of load: make test-long"]
-fn f21_the_end_of_a_warm_up_of_five_seconds_is_located() {
+fn f21_the_end_of_a_five_second_warm_up_is_detected() {
     judge(1, |timing| {
         // The requests of the first five seconds take 20 ms, all later ones 1 ms.
         let holds_ns = (0..40_000)
             .map(|index| if index < 5_000 { 20 * MS } else { MS })
             .collect();
-        let trial = poisson(timing, listed(holds_ns), 30);
+        let trial = run_poisson(timing, listed_holds(holds_ns), 30);
+
         let stationarity = &trial.report.stationarity;
         timing.expect(
             stationarity.state == Some(State::NonStationary),
             &format!("{stationarity:?}"),
         );
+
         let settled_ns = stationarity.settled_after_ns.unwrap_or(0);
-        timing.about(
-            "the end of the warm-up",
+        timing.expect_range(
+            "end of the warm-up",
             Some(settled_ns),
             4 * SECOND,
             6 * SECOND,
         );
-        let reason = sentence(&trial, "stationarity");
+
+        let reason = reason_sentence(&trial, "stationarity");
         timing.expect(reason.contains("longer (--warmup)"), &format!("{reason:?}"));
     });
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f21_response_times_that_rise_by_one_percent_per_second_are_not_stationary() {
+fn f21_response_times_that_rise_by_one_percent_per_second_are_non_stationary() {
     judge(1, |timing| {
         let hold_ns =
             |index: i32| (5.0 * MS as f64 * 1.01_f64.powf(f64::from(index) / RATE_PER_S)) as u64;
-        let trial = poisson(timing, listed((0..70_000).map(hold_ns).collect()), 60);
-        let reason = sentence(&trial, "stationarity");
+        let trial = run_poisson(timing, listed_holds((0..70_000).map(hold_ns).collect()), 60);
+        let reason = reason_sentence(&trial, "stationarity");
         timing.expect(
             reason.starts_with("NON-STATIONARY"),
             &format!("{reason:?}: {:?}", trial.report.stationarity),
@@ -87,7 +91,7 @@ fn a_steady_server_is_stationary_and_its_p99_is_resolved() {
             mean_ns: 500 * US,
             seed: 8,
         };
-        let trial = poisson(
+        let trial = run_poisson(
             timing,
             Config {
                 service,
@@ -96,6 +100,7 @@ fn a_steady_server_is_stationary_and_its_p99_is_resolved() {
             },
             20,
         );
+
         let report = &trial.report;
         timing.expect(
             report.stationarity.state == Some(State::Stationary),
@@ -108,18 +113,20 @@ fn a_steady_server_is_stationary_and_its_p99_is_resolved() {
                 .all(|diagnostic| diagnostic.check != "poisson-gaps"),
             &format!("{:?}", report.send_gaps),
         );
-        let known = &report.uncertainty.offered_quantiles_ns["0.99"];
-        let Some((low_ns, high_ns)) = known.interval_95_ns else {
-            return timing.expect(false, &format!("p99 is not resolved: {known:?}"));
+
+        let uncertainty = &report.uncertainty.offered_quantiles_ns["0.99"];
+        let Some((low_ns, high_ns)) = uncertainty.interval_95_ns else {
+            return timing.expect(false, &format!("p99 is not resolved: {uncertainty:?}"));
         };
+
         let p99_ns = report.offered_quantiles_ns["0.99"].high;
         assert!(
             Some(low_ns) <= p99_ns && p99_ns <= high_ns,
-            "{known:?} around {p99_ns:?}"
+            "{uncertainty:?} does not contain {p99_ns:?}"
         );
         assert!(
-            known.effective_requests < Some(20_000.0),
-            "waiting requests are not independent: {known:?}"
+            uncertainty.effective_requests < Some(20_000.0),
+            "waiting requests are not independent: {uncertainty:?}"
         );
     });
 }
@@ -127,7 +134,7 @@ fn a_steady_server_is_stationary_and_its_p99_is_resolved() {
 fn assert_unstable(trial: &Trial) {
     let report = &trial.report;
     assert!(
-        sentence(trial, "backlog-growth").starts_with("UNSTABLE"),
+        reason_sentence(trial, "backlog-growth").starts_with("UNSTABLE"),
         "{:?}",
         report.verdict
     );
@@ -137,16 +144,17 @@ fn assert_unstable(trial: &Trial) {
         "{:?}",
         report.stationarity
     );
+
     let reason = report
         .verdict
         .reasons
         .iter()
         .find(|reason| reason.check == "backlog-growth")
-        .expect("found");
+        .expect("a reason of backlog-growth");
     assert_eq!(
         reason.level,
         Level::Warn,
-        "an overload is the server's, and no fault of the measurement"
+        "an overload does not invalidate the measurement"
     );
 }
 
@@ -157,10 +165,11 @@ fn f21_an_overloaded_server_is_unstable() {
         // A capacity of 800 per second: the backlog grows by 200 each second, to 2,400.
         let config = Config {
             servers: Some(1),
-            ..holding(1_250 * US)
+            ..constant_hold(1_250 * US)
         };
-        let trial = timing.trial(config, |url| LoadPlan::open(url, RATE_PER_S, 12 * SECOND));
+        let trial = timing.run_trial(config, |url| LoadPlan::open(url, RATE_PER_S, 12 * SECOND));
         assert_unstable(&trial);
+
         let growth = trial.report.in_system.growth.unwrap_or(0.0);
         timing.expect(
             (1.5..2.2).contains(&growth),
@@ -170,9 +179,9 @@ fn f21_an_overloaded_server_is_unstable() {
 }
 
 #[test]
-fn f12_a_full_queue_is_unstable_even_with_few_requests() {
+fn f12_a_server_with_a_full_queue_is_unstable_even_with_few_requests() {
     judge(1, |timing| {
-        let trial = timing.trial(holding(98 * MS), |url| {
+        let trial = timing.run_trial(constant_hold(98 * MS), |url| {
             let mut plan = capped(url, 200.0, SECOND, 10);
             let open = open_loop(&mut plan);
             (open.on_busy, open.max_pending) = (OnBusy::Queue, Some(20));

@@ -1,4 +1,4 @@
-//! Statistics for the tests, each with the source of its formula.
+//! Statistics for the tests.
 
 /// Pearson's correlation coefficient.
 pub fn correlation(pairs: &[(f64, f64)]) -> f64 {
@@ -6,10 +6,12 @@ pub fn correlation(pairs: &[(f64, f64)]) -> f64 {
     let mean_x = pairs.iter().map(|pair| pair.0).sum::<f64>() / n;
     let mean_y = pairs.iter().map(|pair| pair.1).sum::<f64>() / n;
     let (mut xx, mut yy, mut xy) = (0.0, 0.0, 0.0);
+
     for (x, y) in pairs {
         let (dx, dy) = (x - mean_x, y - mean_y);
         (xx, yy, xy) = (xx + dx * dx, yy + dy * dy, xy + dx * dy);
     }
+
     xy / (xx * yy).sqrt()
 }
 
