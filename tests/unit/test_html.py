@@ -345,7 +345,7 @@ def test_the_page_makes_no_causal_claims(page: Page) -> None:
 
 def test_every_title_names_the_conditions(source: str, page: Page) -> None:
     subtitle = (
-        "Poisson arrivals · opens a new connection when all are busy · 20 s measured after 5 s "
+        "Poisson arrivals · a new connection when all connections are busy · 20 s measured after 5 s "
         "warm-up · "
     )
     assert page.text.count(subtitle + "1 run ") == 6  # the head of the page and five charts
@@ -356,8 +356,8 @@ def test_every_title_names_the_conditions(source: str, page: Page) -> None:
 def test_small_raw_files_are_embedded(run_dir: Path, page: Page) -> None:
     links = {tag["download"]: tag["href"] or "" for tag in page.named("a") if "download" in tag}
     assert set(links) == {"run.json", "intervals.csv"}
-    assert re.search(r"resources\.csv \([0-9.]+ KiB, in the folder of this page\)", page.text)
-    assert re.search(r"summary\.json \([0-9.]+ KiB, in the folder of this page\)", page.text)
+    assert re.search(r"resources\.csv \([0-9.]+ KiB, in the same folder as this page\)", page.text)
+    assert re.search(r"summary\.json \([0-9.]+ KiB, in the same folder as this page\)", page.text)
     for name, link in links.items():
         kind, _, data = str(link).partition(";base64,")
         assert kind in ("data:application/json", "data:text/csv")

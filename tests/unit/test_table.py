@@ -67,7 +67,7 @@ def row(lines: list[str], start: str) -> list[str]:
 def test_a_sweep_has_one_row_per_cell(run_dir: Path) -> None:
     lines = sweep_lines(read_summary(run_dir))
     assert lines[0] == (
-        "Poisson arrivals · opens a new connection when all are busy · 20 s measured after 5 s "
+        "Poisson arrivals · a new connection when all connections are busy · 20 s measured after 5 s "
         "warm-up · 1 run"
     )
     assert [field.strip() for field in row(lines, "server")] == [

@@ -404,5 +404,6 @@ def _only_elsewhere(measured: _Measured) -> list[str]:
     total = words.plural(len(measured.elsewhere), "trial")
     named = words.join_words([f"{check} in {count}" for check, count in counts.most_common()])
     return [
-        f"warnings only at other load levels, which do not affect the result: {named} of {total}"
+        "trials at other load levels do not affect the result; their additional warnings: "
+        f"{named} of {total}"
     ]

@@ -26,9 +26,9 @@ from wsgiload.report import words
 
 _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "constant arrivals"}
 _POLICIES = {
-    "grow": "opens a new connection when all are busy",
-    "queue": "queues requests when all connections are busy",
-    "shed": "drops requests when all connections are busy",
+    "grow": "a new connection when all connections are busy",
+    "queue": "requests queued when all connections are busy",
+    "shed": "requests dropped when all connections are busy",
 }
 # Placeholders for cells without measured figures.
 _NO_RATES = Rates(offered_per_s=None, sent_per_s=None, achieved_per_s=None, goodput_per_s=None)

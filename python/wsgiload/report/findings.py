@@ -305,9 +305,9 @@ RESPONSE_TIME_READING = (
     "Response times cover all scheduled requests and start at the scheduled send time. Dots are "
     "runs, lines connect the medians over runs, and bands span the runs' 95 % confidence "
     "intervals. Hollow markers are invalid trials. Points in the shaded strip at the top have no "
-    "finite value: a cross means that the server failed, any other marker that too many requests "
-    "failed. A dotted line ends at the known lower bound of the quantile. A number beside a point "
-    "in the strip is the number of runs that it represents."
+    "finite value. A cross means that the server failed; any other marker means that too many "
+    "requests failed. If only a lower bound of the quantile is known, a dotted line ends at this "
+    "bound. A number beside a point in the strip is the number of runs that it represents."
 )
 
 

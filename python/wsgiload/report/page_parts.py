@@ -57,7 +57,7 @@ def download(path: Path, kind: str) -> Download:
     size_bytes = path.stat().st_size
     if size_bytes > MAX_DOWNLOAD_BYTES:
         return Download(
-            path.name, "", f"{words.format_bytes(size_bytes)}, in the folder of this page"
+            path.name, "", f"{words.format_bytes(size_bytes)}, in the same folder as this page"
         )
     data = base64.b64encode(path.read_bytes()).decode("ascii")
     return Download(path.name, f"data:{kind};base64,{data}", words.format_bytes(size_bytes))
