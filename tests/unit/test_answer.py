@@ -474,8 +474,7 @@ def test_delays_of_the_generator_are_one_warning_about_the_deciding_level() -> N
         "p99 may be too high, so the order of the servers may be wrong. The generator sent requests "
         "late in 2 of 3 trials at 1,000/s (send-lag: a and b). The generator stalled during 1 of 3 "
         "trials (client-stalls: b). Repeat on an idle machine",
-        "trials at other load levels do not affect the result; their additional warnings: steal in "
-        "3 of 3 trials",
+        "warnings at other load levels (no effect on this result): steal in 3 of 3 trials",
     )
 
 

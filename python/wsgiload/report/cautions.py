@@ -403,7 +403,4 @@ def _only_elsewhere(measured: _Measured) -> list[str]:
         return []
     total = words.plural(len(measured.elsewhere), "trial")
     named = words.join_words([f"{check} in {count}" for check, count in counts.most_common()])
-    return [
-        "trials at other load levels do not affect the result; their additional warnings: "
-        f"{named} of {total}"
-    ]
+    return [f"warnings at other load levels (no effect on this result): {named} of {total}"]
