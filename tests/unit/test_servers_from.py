@@ -82,7 +82,7 @@ def test_a_server_without_a_lock_is_installed_from_a_generated_one(directory: Pa
         (
             "waitress.py",
             SERVER_FILE.format(name="waitress"),
-            "is a server of the catalogue; rename",
+            "is a catalogue server; rename",
         ),
         ("odd.py", "raise ValueError('no')", "odd.py cannot be read: ValueError: no"),
         ("Odd.py", SERVER_FILE.format(name="Odd"), "the name 'Odd' must be in lower case"),

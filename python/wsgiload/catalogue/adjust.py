@@ -1,4 +1,4 @@
-"""A user's changes to a server of the catalogue: extra arguments and a configuration file. Pure.
+"""A user's changes to a catalogue server: extra arguments and a configuration file. Pure.
 
 Order of precedence: extra arguments, then the profile's settings on the command line, then the
 server's configuration file.

@@ -200,7 +200,7 @@ def no_variables(variant: Variant, context: LaunchContext) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server of the catalogue; ``source`` is the file itself (``Path(__file__)``).
+    """One catalogue server; ``source`` is the file itself (``Path(__file__)``).
 
     ``requirements`` are the direct ones, each pinned with ``==``; the lock next to the file pins
     the rest, and ``overrides`` replaces outdated requirements of an unmaintained project. The

@@ -293,7 +293,7 @@ def _further_servers(folder: Path, known: Iterable[Server]) -> tuple[Server, ...
     require(bool(servers), f"{option}: it contains no server file", fix)
     taken = {server.name for server in known}
     for server in servers:
-        cause = f"{option}: {server.name!r} is a server of the catalogue"
+        cause = f"{option}: {server.name!r} is a catalogue server"
         require(server.name not in taken, cause, f"rename {server.source.name} and its SERVER")
     return servers
 

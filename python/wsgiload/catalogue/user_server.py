@@ -1,4 +1,4 @@
-"""Servers that a user defines: a command with placeholders, run like a server of the catalogue.
+"""Servers that a user defines: a command with placeholders, run like a catalogue server.
 
 Pure: ``environments.user_environment`` checks whether the program exists.
 """

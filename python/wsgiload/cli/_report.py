@@ -54,7 +54,7 @@ EXAMPLES = (
     "Procedure",
     "--slo",
     multiple=True,
-    help="Objective, such as 'p99<50ms' (repeatable). The report recommends the configuration that meets it at the highest rate; a tie is broken by the least memory.",
+    help="Objective, such as 'p99<50ms' (repeatable). The report recommends the configuration that meets it at the highest rate; ties go to the lowest memory use.",
 )
 @option(
     "Output",

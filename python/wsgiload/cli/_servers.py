@@ -1,4 +1,4 @@
-"""``wsgiload servers``: lists, shows, installs and checks the servers of the catalogue."""
+"""``wsgiload servers``: lists, shows, installs and checks the catalogue servers."""
 
 from __future__ import annotations
 

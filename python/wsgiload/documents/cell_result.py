@@ -91,7 +91,7 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     """Command of the user's own server, with placeholders. Source: plan. Null: a server of the
     catalogue."""
     folder: str | None = None
-    """Working directory of the user's own server. Source: plan. Null: a server of the catalogue."""
+    """Working directory of the user's own server. Source: plan. Null: a catalogue server."""
     setup: tuple[str, ...] = ()
     """The user's commands that ran before the server started. Source: plan."""
     teardown: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     """Path that was polled until the user's own server was ready. Source: plan. Null: the path of
     the load's first request was polled."""
     stop_signal: str | None = None
-    """Signal that stops the user's own server. Source: plan. Null: a server of the catalogue."""
+    """Signal that stops the user's own server. Source: plan. Null: a catalogue server."""
     scripts: tuple[str, ...] = ()
     """wsgiload's own scripts that the command runs, for servers without a suitable command line;
     see `wsgiload servers script`. Source: catalogue."""

@@ -296,8 +296,8 @@ class Stationarity(Document, frozen=True, kw_only=True):
     """KPSS statistic of the logarithms of the slices' p99 response times. It exceeds 0.739 in 1 %
     of stationary series. Source: time slices. Null: as for `p99_drift`."""
     p50_range: NonNegativeFloat | None
-    """The changes of the median response time divide the measurement into segments. The value is
-    the difference between the highest and the lowest median of a segment, relative to the lowest.
+    """Changes of the median response time divide the measurement into segments. The value is the
+    difference between the highest and the lowest segment median, relative to the lowest.
     Unit: ratio. Source: time slices. Null: not checked."""
     changes: tuple[ChangePoint, ...]
     """All changes of the median response time. Source: time slices."""

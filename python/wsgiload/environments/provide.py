@@ -81,5 +81,5 @@ def provide(
 
 
 def needs_app(variants: Mapping[str, ServerVariant]) -> bool:
-    """Whether a server of the catalogue imports the app; a user's command names its app itself."""
+    """Whether a catalogue server imports the app; a user's command names its app itself."""
     return any(variant.server.user_server is None for variant in variants.values())

@@ -114,7 +114,7 @@ class Environment(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LockedEnvironment(Environment):
-    """The environment of a server of the catalogue, built from its lock."""
+    """The environment of a catalogue server, built from its lock."""
 
     lock_sha256: str
     built: bool

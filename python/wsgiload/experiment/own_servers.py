@@ -107,7 +107,7 @@ def _refuse_without_effect(
         "--grid profile=": sizes[0].profile,
         "--interface asgi": options.interface == "asgi" or None,
     }
-    fix = "omit it, or add servers of the catalogue with --servers"
+    fix = "omit it, or add catalogue servers with --servers"
     whose = _option_of(own)
     require_exclusive(f"{whose} without --servers", of_catalogue, fix)
 

@@ -144,7 +144,7 @@ class SweepOptions:
         aggregate: Method for combining the runs of each server at each load level: interval (mean
             with confidence interval) or trim (adds a trimmed mean).
         slo: Objective, such as 'p99<50ms' (repeatable). The report recommends the configuration
-            that meets it at the highest rate; a tie is broken by the least memory. Implies
+            that meets it at the highest rate; ties go to the lowest memory use. Implies
             --compare unless --budget is given.
         settle: Maximum wait for an idle host before each trial. Default: 0s if --runs is 1, 10s
             with --budget, otherwise 2m.

@@ -22,7 +22,7 @@ NAMES = {
     "oom_kill": "OOM kill",
     "throttling": "CPU throttling",
     "contention": "CPU contention",
-    "pause": "server pause",
+    "pause": "server stall",
     "backlog_overflow": "full accept queue",
     "memory_pressure": "memory pressure",
     "busy_pause": "GC or long computation",
@@ -32,7 +32,7 @@ NAMES = {
 _EVENTS = {
     "throttling": ("throttled", "a throttled period"),
     "contention": ("cpu_wait", "a time in which the server waited for a CPU"),
-    "pause": ("paused", "a server pause"),
+    "pause": ("paused", "a server stall"),
     "memory_pressure": ("memory_pressure", "a memory stall"),
 }
 

@@ -40,14 +40,14 @@ MARKED_SHARE = 0.5
 _EVENTS = {
     "throttled": "CPU throttling",
     "cpu_wait": "CPU contention",
-    "paused": "server pause",
+    "paused": "server stall",
     "memory_pressure": "memory pressure",
 }
 SCALE = "Darker bins of a heatmap contain more responses (logarithmic color scale)."
 MARKS = (
     "The slowest requests of the trial are assigned to columns by scheduled send time. A triangle "
     "marks a column if at least half of the requests assigned to it overlapped CPU throttling, CPU "
-    "contention, a server pause or memory pressure."
+    "contention, a server stall or memory pressure."
 )
 
 

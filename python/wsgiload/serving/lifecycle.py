@@ -92,7 +92,7 @@ def serving(
 
 
 def preparation_of(service: Service, context: LaunchContext) -> Preparation:
-    """The setup and teardown commands; none for a server of the catalogue."""
+    """The setup and teardown commands; none for a catalogue server."""
     user_server = service.variant.server.user_server
 
     def filled_in(step: str, commands: Sequence[str]) -> list[list[str]]:

@@ -37,7 +37,7 @@ def app_interpreter(experiment: Experiment) -> AppInterpreter:
 
 
 def interpreters_of(experiment: Experiment, variants: Mapping[str, ServerVariant]) -> Interpreters:
-    """The interpreters of all configurations; that of the app only if a server of the catalogue
+    """The interpreters of all configurations; that of the app only if a catalogue server
     imports it."""
     of_app = {None: app_interpreter(experiment)} if needs_app(variants) else {}
     return of_app | named_interpreters(variants)

@@ -85,8 +85,8 @@ pub struct Stationarity {
     /// KPSS statistic of the logarithms of the slices' p99 response times. It exceeds 0.739 in 1 %
     /// of stationary series. `None`: as for `p99_drift`.
     pub p99_kpss: Option<f64>,
-    /// The changes of the median response time divide the measurement into segments. The value is
-    /// the difference between the highest and the lowest median of a segment, relative to the
+    /// Changes of the median response time divide the measurement into segments. The value is the
+    /// difference between the highest and the lowest segment median, relative to the
     /// lowest. `None`: not checked.
     pub p50_range: Option<f64>,
     /// All changes of the median response time.
