@@ -134,8 +134,8 @@ def test_an_intervention_is_described_in_sentences() -> None:
         == "Lifting the CPU limit changed p99 by a factor of 0.41 [0.40, 0.42] in 6 pairs of runs."
     )
     assert throttling == (
-        "Throttling occurred in 6 of 6 runs with the CPU limit (overlapping all requests) and "
-        "disappeared without it."
+        "Throttling occurred in 6 of 6 runs with the CPU limit (all requests overlapped a "
+        "throttled period) and in none without it."
     )
 
     measured[0].lifted = run(40, throttled=True)

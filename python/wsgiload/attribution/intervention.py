@@ -188,9 +188,9 @@ def _disappearances(pairs: Sequence[Runs]) -> list[str]:
         if shares and min(shares) == 1
         else f"at least {100 * min(shares, default=0):.0f} % of requests"
     )
-    overlap = f" (overlapping {affected})" if shares else ""
+    overlap = f" ({affected} overlapped a throttled period)" if shares else ""
     runs = f"{sum(with_limit)} of {len(pairs)} runs with the CPU limit"
-    return [f"Throttling occurred in {runs}{overlap} and disappeared without it."]
+    return [f"Throttling occurred in {runs}{overlap} and in none without it."]
 
 
 def _is_throttled(run: CellResult) -> bool:
