@@ -149,7 +149,9 @@ def test_lifting_the_cpu_limit_ends_the_throttling_of_every_request(throttled: S
 
     effect, exposure = intervention["sentences"]
     assert effect.startswith("Lifting the CPU limit changed p50 by a factor of 0.")
-    assert "all requests overlapped a throttled period" in exposure and exposure.endswith("and in none without it.")
+    assert "all requests overlapped a throttled period" in exposure and exposure.endswith(
+        "and in none without it."
+    )
     page = throttled.run_dir.joinpath("report.html").read_text()
     assert "and in none without it" in page
 
