@@ -60,7 +60,7 @@ def aggregate_headings(summary: Summary) -> tuple[str, ...]:
         "p99 min to max",
         *trimmed,
         "mean p99 [95 % CI]",
-        "p99 SD between runs",
+        "p99 CV between runs",
         "median goodput/s",
     )
 
@@ -121,7 +121,7 @@ def aggregate_note(summary: Summary) -> str:
     """The meaning of the aggregate's columns."""
     note = (
         "Each run is one observation. The confidence interval uses Student's t on the logarithms "
-        "of the runs' quantiles. The standard deviation (SD) between runs is relative to the mean."
+        "of the runs' quantiles. CV: coefficient of variation (standard deviation / mean)."
     )
     if any(entry.figures.p99.between_run_share is not None for entry in summary.aggregates or ()):
         note += " “Of variance”: the share of the variance that is not sampling error within runs."
