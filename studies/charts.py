@@ -10,7 +10,7 @@ from html import escape
 
 from studies.results import Figure, Row, StudyRun
 from wsgiload.report.palette import DARK, LIGHT
-from wsgiload.report.words import three_digits
+from wsgiload.units import three_digits
 
 WIDTH, MARGIN, LABELS, GAP = 900, 16, 132, 28
 TITLE, HEADING, ROW, AXIS, LEGEND_LINE = 30, 44, 24, 40, 18

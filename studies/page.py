@@ -15,7 +15,8 @@ from studies.originals import ORIGINALS, Original
 from studies.results import FAIR, Figure, Finding, Machine, Row, ServerVersion, StudyRun
 from studies.sentences import first_paragraph, study_sentences
 from wsgiload.analysis.claims import claims_of
-from wsgiload.report.words import MISSING, three_digits
+from wsgiload.report.words import MISSING
+from wsgiload.units import three_digits
 
 PAGE = Path("docs", "studies.md")
 IMAGES = Path("docs", "images")

@@ -9,8 +9,8 @@ from studies.charts import load_words
 from studies.originals import ORIGINALS, Original
 from studies.results import FAIR, StoredClaim, StudyRun
 from studies.spread import Effect, Spread, effects, spreads
-from wsgiload.report.words import three_digits
 from wsgiload.statistics.effect import SAME_WITHIN
+from wsgiload.units import three_digits
 
 # The first paragraph mentions fair settings only if they narrow the spread by this factor.
 FAR_APART = 2.0

@@ -1,4 +1,5 @@
-"""Parses durations, sizes, rates and lists from user input into nanoseconds, bytes and numbers."""
+"""Parses durations, sizes, rates and lists from user input into nanoseconds, bytes and numbers, and
+formats numbers and durations."""
 
 from __future__ import annotations
 
@@ -36,6 +37,7 @@ _SIZE_BYTES = {
     "gib": 1024**3,
     "gb": 1000**3,
 }
+_SHOWN_UNITS = ((NS_PER_S, "s"), (1_000_000, "ms"), (1_000, "µs"))
 # The time units of rates.
 _RATE_UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)", re.IGNORECASE)
@@ -48,6 +50,25 @@ MAX_LEVELS = 1_000
 MAX_I64 = 2**63 - 1
 # A longer duration is almost certainly not in seconds.
 MAX_DURATION_S = 1e7
+
+
+def three_digits(value: float) -> str:
+    """The value with three significant digits and thousands separators; integer digits are never
+    rounded away."""
+    rounded = float(f"{value:.3g}")
+    if rounded == 0:
+        return "0"
+    decimals = max(0, 2 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:,.{decimals}f}"
+
+
+def duration_words(duration_ns: float) -> str:
+    """12_345_678 becomes "12.3 ms"."""
+    rounded = float(f"{duration_ns:.3g}")  # round first: 999.6 µs is 1.00 ms, not 1000 µs
+    for unit_ns, unit in _SHOWN_UNITS:
+        if abs(rounded) >= unit_ns:
+            return f"{three_digits(rounded / unit_ns)} {unit}"
+    return f"{rounded:.0f} ns"
 
 
 def _quantity(text: str) -> tuple[float, str] | None:

@@ -423,7 +423,7 @@ def test_a_cached_response_is_detected_with_a_new_url() -> None:
     use = ServerUse(0.5, 1.0, cache=CacheProbe(800_000, 24_000_000))
     (alarm,) = alarms_of_cell(healthy(), use)
     assert (alarm.check, alarm.blame, alarm.value) == ("cached-response", "method", 30.0)
-    assert "this URL takes 800 µs and a new one 24 ms" in alarm.message
+    assert "this URL takes 800 µs and a new one 24.0 ms" in alarm.message
 
 
 @pytest.mark.parametrize(("same_ns", "new_ns"), [(10_000_000, 25_000_000), (200_000, 900_000)])

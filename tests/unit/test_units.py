@@ -1,4 +1,4 @@
-"""Durations, sizes, CPUs, rates and lists are parsed from user input."""
+"""Durations, sizes, CPUs, rates and lists are parsed from user input; durations are formatted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from wsgiload.errors import UsageError
 from wsgiload.units import (
+    duration_words,
     parse_connections,
     parse_cpus,
     parse_duration_ns,
@@ -145,3 +146,19 @@ def test_an_invalid_value_is_refused_with_an_example(
         parse(text)
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "text"),
+    [
+        (500, "500 ns"),
+        (817_000, "817 µs"),
+        (999_600, "1.00 ms"),
+        (1_444_000, "1.44 ms"),
+        (1_440_000_000, "1.44 s"),
+    ],
+)
+def test_a_duration_has_the_largest_unit_of_which_it_is_at_least_one(
+    duration_ns: int, text: str
+) -> None:
+    assert duration_words(duration_ns) == text

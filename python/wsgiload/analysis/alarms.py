@@ -12,7 +12,6 @@ from statistics import fmean, stdev
 
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarm import Alarm
-from wsgiload.analysis.disturbance import duration_words
 from wsgiload.analysis.limiting_variable import limiting_variables
 from wsgiload.analysis.ranking import level_words
 from wsgiload.analysis.response_alarms import wrong_responses
@@ -23,7 +22,7 @@ from wsgiload.documents.cell_result import CellResult, ServiceUse
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.sampling.memory_growth import MIN_GROWTH_BYTES, MemoryGrowth
 from wsgiload.serving.cache_probe import CacheProbe
-from wsgiload.units import NS_PER_S
+from wsgiload.units import NS_PER_S, duration_words
 
 # littles-law: N = X (R + Z) holds in a closed loop that serves every user.
 MIN_RESPONSE_LAW, MAX_RESPONSE_LAW = 0.9, 1.1

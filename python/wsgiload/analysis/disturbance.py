@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wsgiload.documents.load_report import ErrorBudget, Verdict
+from wsgiload.units import duration_words
 
 # Other processes used the server's processors, as detected by the orchestrator.
 CONTAMINATED = "contaminated"
@@ -31,7 +32,6 @@ ONLY_LATER = frozenset(
         CONTAMINATED,
     }
 )
-_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 def disturbance_of(verdict: Verdict) -> str | None:
@@ -58,11 +58,3 @@ def delay_of(budgets: Mapping[str, ErrorBudget], quantile: str) -> int:
 def delay_words(figure: str, delay_ns: int) -> str:
     """The delay as a clause."""
     return f"the generator's delay may account for up to {duration_words(delay_ns)} of {figure}"
-
-
-def duration_words(duration_ns: float) -> str:
-    """``817 µs``, ``1.44 ms``."""
-    rounded_ns = float(f"{duration_ns:.3g}")  # round first: 999.6 µs is 1 ms, not 1,000 µs
-    unit_ns, unit = next((one for one in _UNITS if rounded_ns >= one[0]), _UNITS[-1])
-    value = rounded_ns / unit_ns
-    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:g} {unit}"

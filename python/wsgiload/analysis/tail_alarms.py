@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wsgiload.analysis.alarm import Alarm
-from wsgiload.analysis.disturbance import duration_words
 from wsgiload.documents.histograms import histogram_of
 from wsgiload.documents.load_report import LoadReport
+from wsgiload.units import duration_words
 
 # nagle-delay: Linux delays an acknowledgement by 40 ms (TCP_DELACK_MIN), rounded to its timer.
 DELAYED_ACKNOWLEDGEMENT_NS = (36_000_000, 50_000_000)

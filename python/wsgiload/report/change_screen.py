@@ -16,6 +16,7 @@ from wsgiload.report.cautions import at_most_five
 from wsgiload.report.cells import Cell, Sweep, median_of, median_upper_ns
 from wsgiload.report.over_runs import change_sentence, load_words
 from wsgiload.statistics.effect import MIN_RUNS
+from wsgiload.units import three_digits
 
 MAX_ROWS = 10
 HEADINGS = ("server", "load", "first run", "second run", "ratio", "95 % CI", "verdict")
@@ -83,10 +84,10 @@ def _row(entry: Comparison, sweeps: tuple[Sweep, Sweep]) -> list[str]:
         entry.first,
         load_words(entry),
         *values,
-        words.MISSING if entry.factor is None else f"{words.three_digits(entry.factor)}×",
+        words.MISSING if entry.factor is None else f"{three_digits(entry.factor)}×",
         words.MISSING
         if interval is None
-        else f"{words.three_digits(interval[0])} to {words.three_digits(interval[1])}",
+        else f"{three_digits(interval[0])} to {three_digits(interval[1])}",
         verdict_words(entry),
     ]
 

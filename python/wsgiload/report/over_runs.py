@@ -32,6 +32,7 @@ from wsgiload.statistics.effect import (
     deviation_of,
     runs_needed,
 )
+from wsgiload.units import three_digits
 
 COMPARISON_NOTE = (
     "Runs are paired by round. Intervals are 95 % confidence intervals (Student's t); p is from a "
@@ -105,7 +106,7 @@ def _between(figure: AggregateFigure) -> str:
     cv, share = figure.between_run_cv, figure.between_run_share
     if cv is None:
         return words.MISSING
-    return f"± {words.three_digits(100 * cv)} %" + (
+    return f"± {three_digits(100 * cv)} %" + (
         "" if share is None else f", {words.format_ratio(share)} of variance"
     )
 
@@ -299,7 +300,7 @@ def _times(factor: float) -> str:
 
 
 def _number(factor: float) -> str:
-    return f"{factor:.2f}" if factor < 9.995 else words.three_digits(factor)
+    return f"{factor:.2f}" if factor < 9.995 else three_digits(factor)
 
 
 def _near_capacity(entry: Comparison) -> str:
@@ -310,7 +311,7 @@ def _near_capacity(entry: Comparison) -> str:
         return (
             "; warning: this rate exceeds the saturation throughput, so p99 grows with the duration"
         )
-    moved = words.three_digits(drift_factor(share))
+    moved = three_digits(drift_factor(share))
     return (
         f"; warning: at {share * 100:.0f} % of the saturation throughput, p99 changes by about "
         f"{moved} % if this throughput changes by 1 %"

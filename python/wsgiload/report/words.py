@@ -5,7 +5,6 @@ An unknown number is an en dash, never 0.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 
@@ -21,6 +20,7 @@ from wsgiload.documents.load_report import (
     Verdict,
 )
 from wsgiload.documents.summary import Summary
+from wsgiload.units import duration_words, three_digits
 
 MISSING = "–"
 NOT_MEASURED = "not measured"
@@ -32,29 +32,12 @@ SEARCH_PHASES = {
     "bisect": "bisection",
     "confirm": "confirmation",
 }
-_DURATION_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _SIZE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-
-
-def three_digits(value: float) -> str:
-    """The value with three significant digits and thousands separators; integer digits are never
-    rounded away."""
-    rounded = float(f"{value:.3g}")
-    if rounded == 0:
-        return "0"
-    decimals = max(0, 2 - math.floor(math.log10(abs(rounded))))
-    return f"{rounded:,.{decimals}f}"
 
 
 def format_duration_ns(duration_ns: float | None) -> str:
     """12_345_678 becomes "12.3 ms"."""
-    if duration_ns is None:
-        return MISSING
-    rounded = float(f"{duration_ns:.3g}")  # round first: 999.6 µs is 1.00 ms, not 1000 µs
-    for unit_ns, unit in _DURATION_UNITS:
-        if abs(rounded) >= unit_ns:
-            return f"{three_digits(rounded / unit_ns)} {unit}"
-    return f"{rounded:.0f} ns"
+    return MISSING if duration_ns is None else duration_words(duration_ns)
 
 
 def format_seconds(duration_s: float | None) -> str:

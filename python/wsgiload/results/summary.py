@@ -10,7 +10,6 @@ import msgspec
 
 from wsgiload.analysis.alarms import ServerUse, alarms_of_cell
 from wsgiload.analysis.attempts import counted_attempts
-from wsgiload.analysis.disturbance import duration_words
 from wsgiload.analysis.ground_truth import Finding, check_external_counts, retransmissions
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.catalogue.names import ServerVariant
@@ -25,7 +24,7 @@ from wsgiload.loads.thresholds import of_orchestrator
 from wsgiload.results.reasons import BlamedReason, reason_of
 from wsgiload.results.record import CellRecord, Setting
 from wsgiload.sampling.memory_growth import memory_growth
-from wsgiload.units import NS_PER_S
+from wsgiload.units import NS_PER_S, duration_words
 
 Status = Literal["complete", "interrupted", "failed"]
 

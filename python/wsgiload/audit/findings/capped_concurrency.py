@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from wsgiload.audit.findings.series import closed_levels, medians, some_levels, spread
 from wsgiload.audit.run import Run, alarm, in_flight
 from wsgiload.documents.audit import AuditAlarm
-from wsgiload.report.words import format_count, three_digits
+from wsgiload.report.words import format_count
+from wsgiload.units import three_digits
 
 SAME_WITHIN = 0.1
 # If more than this share of the most connections is in flight, there is no cap.

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from wsgiload.audit.findings.series import closed_levels, medians, some_levels, spread
 from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
-from wsgiload.report.words import format_count, format_duration_ns, format_per_s, three_digits
-from wsgiload.units import NS_PER_S
+from wsgiload.report.words import format_count, format_duration_ns, format_per_s
+from wsgiload.units import NS_PER_S, three_digits
 
 FLAT_WITHIN = 0.05
 

@@ -9,8 +9,8 @@ from wsgiload.report.words import (
     format_duration_ns,
     format_per_s,
     plural,
-    three_digits,
 )
+from wsgiload.units import three_digits
 
 MIN_RATIO, MAX_RATIO = 0.9, 1.1
 # With fewer requests, the staggered start and end of the connections distort the figures.
