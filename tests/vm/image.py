@@ -49,7 +49,7 @@ def base_image() -> Path:
     """The cached archive of a minimal Debian without files of this project."""
     codename = release()[1]
     tar, image = CACHE / f"{codename}.tar", CACHE / f"{codename}.cpio"
-    if image.exists():
+    if image.exists() and _directories_file(image).exists():
         return image
 
     CACHE.mkdir(parents=True, exist_ok=True)
