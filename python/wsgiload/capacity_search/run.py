@@ -182,11 +182,11 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
     plan.without_secrets()  # before any text can contain them
     plan.require_enough_time()
     remove_stale_scratch()
+    host = host_facts()  # before this process is pinned, and before the first load
     with _trials_of(plan, events) as (trials, directory, users):
         clock = None if plan.budget_s is None else Clock(plan.budget_s, began_s)
         searches = _active_searches(trials, users, clock)
         events.planned(len(searches), plan.estimated_s(len(searches)))
-        host = host_facts()  # before the first load, which would change them
         _write_run(plan, directory, host, "interrupted")  # if nothing more can be written
         status: Status = "failed"
         try:

@@ -65,7 +65,7 @@ class HostFacts(Document, frozen=True, kw_only=True):
     port_range: str | None = None
     """Range of local ports. Source: sysctl. Null: not visible."""
     load_average: str | None = None
-    """Load average before the first load. Source: `/proc/loadavg`. Null: not visible."""
+    """Load average before the first trial. Source: `/proc/loadavg`. Null: not visible."""
     timens_offsets: str | None = None
     """Clock offsets of this time namespace. Source: `/proc`. Null: not visible."""
 
@@ -96,7 +96,7 @@ class InitialClosedLoop(Document, frozen=True, kw_only=True):
 
 class RunInfo(Document, frozen=True, kw_only=True):
     """Everything about an experiment except the results. `host` and `doctor` describe the machine
-    before the first load; `--resume` replaces them."""
+    before the first trial in this directory; `--resume` replaces them."""
 
     schema_version: Literal[2]
     """Version of the document format: 2."""
