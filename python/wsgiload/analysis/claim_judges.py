@@ -206,7 +206,9 @@ def _undecided(
         all(_serves(results, name, load, app) for name in pair) for pair in undecided
     )
 
-    needs = [MORE_RUNS] if has_too_few_runs or not is_load_too_low else []
+    # More runs can confirm that equal throughputs exceed a border below 1.
+    is_run_needed = has_too_few_runs or not is_load_too_low or border < 1
+    needs = [MORE_RUNS] if is_run_needed else []
     if is_load_too_low:
         needs.append(higher_load(results, load))
     return ClaimJudgement("undecided", ours, ", and ".join(needs))

@@ -88,8 +88,8 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     command: tuple[str, ...]
     """Command that started the server. Source: catalogue, plan."""
     user_command: str | None = None
-    """Command of the user's own server, with placeholders. Source: plan. Null: a server of the
-    catalogue."""
+    """Command of the user's own server, with placeholders. Source: plan. Null: a catalogue
+    server."""
     folder: str | None = None
     """Working directory of the user's own server. Source: plan. Null: a catalogue server."""
     setup: tuple[str, ...] = ()
