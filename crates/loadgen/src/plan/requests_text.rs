@@ -55,7 +55,10 @@ fn is_standard_input(path: &Path) -> bool {
 /// file name.
 pub(crate) fn importable(text: &str) -> Option<(&'static str, &'static str)> {
     let text = text.trim_start();
-    if text.starts_with("curl ") {
+    // `curl /path` is a target with the method curl: a command has options or a URL.
+    if let Some(arguments) = text.strip_prefix("curl ")
+        && !arguments.trim_start().starts_with('/')
+    {
         return Some(("a list of curl commands", "curl - <"));
     }
     let first_key = text.strip_prefix('{')?.trim_start();
@@ -96,6 +99,7 @@ mod tests {
             "{\"method\": \"GET\", \"url\": \"/log\"}",
             "GET /\n",
             "/curl",
+            "curl /cart",
         ] {
             assert_eq!(command(targets), None, "{targets}");
         }
