@@ -7,7 +7,7 @@ FUZZ := crates/loadgen/fuzz
 SWEEP_ARGUMENTS ?= --rates 1000,2000,3000 --duration 6s
 AUDIT_TOOLS := $(CURDIR)/target/audit-tools
 BENCH_ARGUMENTS ?=
-PROGRAMS := target/release/loadgen target/release/refsrv
+PACKAGES := --package wsgiload-pybind --package loadgen --package refsrv
 FRONT_END := python/wsgiload/report/front_end/page.js
 FRONT_END_SOURCES := $(wildcard frontend/*.json frontend/*.mjs frontend/src/*.ts frontend/src/*.css)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
@@ -33,7 +33,7 @@ test: build ## Run the tests, except the long ones (test-long) and those in virt
 	  PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || tools/system-packages "$(PYTHON)" "$${pair#*:}" || true; done
 	@# A Django app is measured with a real database, if one is installed or can be installed.
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" postgresql || true
-	cargo test --release --locked --workspace --exclude wsgiload-pybind
+	cargo test --release --locked --workspace
 	npm --prefix frontend test --silent
 	@# These tests measure nothing, so they may run on all cores.
 	$(BIN)/pytest --numprocesses auto tests/unit tests/contract
@@ -75,7 +75,7 @@ audit-dependencies: $(VENV)/.installed ## Check licenses, sources and known vuln
 schemas: build ## Regenerate the JSON Schemas and docs/metrics.md from the document types
 	$(BIN)/python -m wsgiload.documents.generate .
 
-build: $(VENV)/.built $(PROGRAMS) $(FRONT_END) ## Build .venv with wsgiload, target/release/loadgen and target/release/refsrv
+build: $(VENV)/.built $(FRONT_END) ## Build .venv with wsgiload, target/release/loadgen and target/release/refsrv
 
 $(VENV)/.installed: requirements/locked.txt
 	tools/system-packages "$(PYTHON)"
@@ -83,14 +83,11 @@ $(VENV)/.installed: requirements/locked.txt
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/locked.txt
 	touch $@
 
+# One invocation, so that the extension and the programs share their dependencies.
 $(VENV)/.built: $(VENV)/.installed $(RUST_SOURCES) pyproject.toml
+	cargo build --release --locked $(PACKAGES)
 	env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --locked --uv
 	touch $@
-
-# A sweep does not need these: its generator is in the extension.
-$(PROGRAMS) &: $(VENV)/.installed $(RUST_SOURCES)
-	cargo build --release --locked --package loadgen --package refsrv
-	touch $(PROGRAMS)
 
 # Without install scripts: none of the packages needs one.
 frontend/node_modules/.installed: frontend/package.json frontend/package-lock.json
@@ -103,7 +100,7 @@ $(FRONT_END): frontend/node_modules/.installed $(FRONT_END_SOURCES)
 	touch $@
 
 wheel: $(VENV)/.installed $(FRONT_END) ## Build an installable wheel into dist/
-	WSGILOAD_GIT_SHA="$$(git rev-parse HEAD 2>/dev/null)" $(BIN)/maturin build --release --locked --out dist
+	WSGILOAD_GIT_SHA="$$(git rev-parse HEAD 2>/dev/null)" $(BIN)/maturin build --profile distribution --locked --out dist
 
 lock: $(VENV)/.installed ## Update all locked dependencies to their newest versions
 	cargo update
@@ -113,7 +110,8 @@ lock: $(VENV)/.installed ## Update all locked dependencies to their newest versi
 	npm --prefix frontend update --package-lock-only --ignore-scripts --no-audit --no-fund
 
 bench: build ## Compare loadgen with other load generators (bench/install installs them); BENCH_ARGUMENTS=--quick for a short run
-	cargo build --release --locked --package loadgen --example floor
+	cargo build --profile distribution --locked $(PACKAGES)
+	cargo build --profile distribution --locked --package loadgen --example floor
 	$(BIN)/python -m bench $(BENCH_ARGUMENTS)
 
 servers: build ## Install every catalogue server with its system packages, and verify it

@@ -16,7 +16,7 @@ from bench import outputs
 from bench.load import Load, Output
 
 ROOT = Path(__file__).resolve().parent.parent
-_BUILT = ROOT / "target" / "release"
+_BUILT = ROOT / "target" / "distribution"
 _PLACES = (_BUILT, _BUILT / "examples", ROOT / "bench" / ".tools" / "bin", Path("/usr/sbin"))
 # ab allocates its samples in advance, so it needs a maximum number of requests.
 _MAX_RATE_PER_S = 300_000

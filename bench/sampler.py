@@ -78,7 +78,7 @@ def run(interval_ms: int, seconds: int, cores: tuple[int, int]) -> Record:
     """One load, and the CPU time of the sampler."""
     client, server = cores
     program = [
-        str(ROOT / "target/release/refsrv"),
+        str(ROOT / "target/distribution/refsrv"),
         str(server),
         str(client),
         str(interval_ms * 1_000_000),
@@ -92,7 +92,7 @@ def run(interval_ms: int, seconds: int, cores: tuple[int, int]) -> Record:
         assert sampled.stdin is not None and sampled.stdout is not None
         port = int(sampled.stdout.readline())
         load = [
-            str(ROOT / "target/release/loadgen"),
+            str(ROOT / "target/distribution/loadgen"),
             f"http://127.0.0.1:{port}/",
             "--json",
             "-",

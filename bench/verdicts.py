@@ -45,7 +45,7 @@ JUDGED = (0.5, 0.99)
 OFF_SHARE, OFF_NS = 0.10, 100_000
 DURATION_S = 3.0
 START_S = 0.25
-TARGET = Path(__file__).parents[1] / "target" / "release"
+TARGET = Path(__file__).parents[1] / "target" / "distribution"
 CGROUP_CPU = Path("/sys/fs/cgroup/cpu")
 
 
