@@ -68,7 +68,7 @@ def test_a_search_against_a_url_stores_all_results(command: Command) -> None:
     document = read_json(command.folder / "found.json")
     server = only_server(document)
     require_undisturbed(result, server)
-    assert schema_errors("capacity-2", document) == []
+    assert schema_errors("capacity-1", document) == []
     assert (document["schema_version"], document["slo"]) == (2, ["p99<400ms", "error_rate<=0.1%"])
     assert document["recommendations"] == [], "a single server needs no recommendation"
 
@@ -112,8 +112,8 @@ def test_a_search_starts_a_new_server_process_for_each_trial(
     assert 0 < server["at_rate"]["memory_peak_bytes"] < server["at_rate"]["memory_limit_bytes"]
 
     summary = result.summary
-    assert schema_errors("summary-2", summary) == []
-    assert schema_errors("capacity-2", read_json(result.run_dir / "capacity.json")) == []
+    assert schema_errors("summary-1", summary) == []
+    assert schema_errors("capacity-1", read_json(result.run_dir / "capacity.json")) == []
     assert {cell["id"] for cell in summary["cells"]} == {
         trial["cell"] for trial in server["trials"] if trial["stage"] != "initial"
     }
@@ -133,7 +133,7 @@ def test_the_document_states_why_no_server_is_recommended(command: Command, tmp_
     assert result.code == 97
 
     document = read_json(result.run_dir / "capacity.json")
-    assert schema_errors("capacity-2", document) == []
+    assert schema_errors("capacity-1", document) == []
 
     (recommendation,) = document["recommendations"]
     assert recommendation["app"] == "broken:app"
@@ -162,7 +162,7 @@ def test_an_interrupt_keeps_the_finished_trials(command: Command, number: signal
     command.require_no_leftovers()
 
     document = read_json(result.run_dir / "capacity.json")
-    assert schema_errors("capacity-2", document) == []
+    assert schema_errors("capacity-1", document) == []
     assert [server["rate_per_s"] for server in document["servers"]] == [None, None]
     assert sum(len(server["trials"]) for server in document["servers"]) >= 2
     assert document["recommendations"] == [], "an interrupted search recommends nothing"

@@ -75,7 +75,7 @@ def test_an_interrupt_keeps_the_finished_cells_and_leaves_nothing_running(
     assert {row["cell"] for row in rows(result.run_dir / "intervals.csv")} == set(
         result.summary["order"][:1]
     )
-    assert schema_errors("summary-2", result.summary) == []
+    assert schema_errors("summary-1", result.summary) == []
     assert (result.run_dir / "report.html").is_file()
 
 

@@ -76,7 +76,7 @@ def test_a_resumed_experiment_has_the_same_cells_and_arrivals_as_an_uninterrupte
         for result in (resumed, uninterrupted)
     ]
     assert seeds[0] == seeds[1], "the arrivals differ"
-    assert schema_errors("summary-2", summary) == []
+    assert schema_errors("summary-1", summary) == []
     intervals = rows(run_dir / "intervals.csv")
     for cell in summary["cells"]:
         scheduled = [int(row["scheduled"]) for row in intervals if row["cell"] == cell["id"]]
@@ -112,7 +112,7 @@ def test_aggregates_and_comparisons_can_be_recomputed_from_the_stored_cells(
         out=tmp_path,
     )
 
-    assert schema_errors("summary-2", result.to_dict()) == []
+    assert schema_errors("summary-1", result.to_dict()) == []
     stored = read_json(result.run_dir / "summary.json")
     assert stored == to_plain(result.summary)
 

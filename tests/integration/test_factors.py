@@ -51,7 +51,7 @@ def test_a_resumed_sweep_of_two_apps_expects_each_apps_own_body(
     for app in ("hello", "cpu"):
         require_correct_responses(result, app, f"wsgiref-{app}@30#1")
     assert result.summary["experiment"]["app"] == ["hello:app", "cpu:app"]
-    assert schema_errors("summary-2", result.summary) == []
+    assert schema_errors("summary-1", result.summary) == []
 
     page = (result.run_dir / "report.html").read_text()
     for words in ("hello:app and cpu:app", "app: see the server's name", "wsgiref-cpu"):
@@ -90,7 +90,7 @@ def test_two_versions_of_python_run_the_same_app(command: Command) -> None:
     assert minors == {f"wsgiref-py{minor}-cpu@30#1": minor for minor in versions}
     for name in full_versions:
         require_correct_responses(result, "cpu", name)
-    assert schema_errors("summary-2", result.summary) == []
+    assert schema_errors("summary-1", result.summary) == []
 
 
 def test_a_python_version_that_is_not_installed_is_refused_before_anything_starts(

@@ -33,7 +33,7 @@ def test_an_interrupted_race_is_resumed_and_recommends_the_leanest_setting_withi
     assert result.code in (0, 98), result.err  # 98: a busy host made a trial invalid
 
     summary = result.summary
-    assert schema_errors("summary-2", summary) == []
+    assert schema_errors("summary-1", summary) == []
     assert {cell["rate"] for cell in summary["cells"]} == {80}, "only the highest rate is measured"
     first_runs = [cell["id"] for cell in summary["cells"] if cell["run"] == 1]
     assert sorted(first_runs) == ["waitress-t1@80#1", "waitress-t2@80#1", "wsgiref@80#1"]

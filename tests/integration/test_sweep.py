@@ -142,7 +142,7 @@ def test_the_summary_matches_its_schema_and_contains_every_cell(
     hello: tuple[Command, CommandResult],
 ) -> None:
     summary = hello[1].summary
-    assert schema_errors("summary-2", summary) == []
+    assert schema_errors("summary-1", summary) == []
     assert summary["status"] == "complete"
     assert sorted(summary["order"]) == sorted(CELLS)
     assert [cell["id"] for cell in summary["cells"]] == summary["order"]
@@ -178,7 +178,7 @@ def test_every_request_of_a_cell_got_a_correct_response(
     assert cell["response_time_ns"]["count"] == outcomes["ok"]
 
     load = read_json(hello[1].run_dir / "load" / f"{name}.json")
-    assert schema_errors("load-2", load) == []
+    assert schema_errors("load-1", load) == []
     assert load["outcomes"] == outcomes
     assert load["response_time_ns"] == cell["response_time_ns"]
 
@@ -345,7 +345,7 @@ def test_a_closed_loop_of_a_bundled_app_fails_its_threshold(command: Command) ->
         == "wsgiload: threshold goodput>=1000000 failed for waitress at 4 connections, run 1\n"
     )
     assert result.run_dir.parent == command.folder / "elsewhere"
-    assert schema_errors("summary-2", result.summary) == []
+    assert schema_errors("summary-1", result.summary) == []
 
     cell = result.cells["waitress@c4#1"]
     assert (cell["rate"], cell["connections"]) == (None, 4)
@@ -389,7 +389,7 @@ def test_a_sweep_sends_the_targets_of_a_file_to_every_server(command: Command) -
     assert result.code == expected_code(result.summary)
     assert result.summary["experiment"]["targets"] == 2
     load = read_json(result.run_dir / "load" / "waitress@100#1.json")
-    assert schema_errors("load-2", load) == []
+    assert schema_errors("load-1", load) == []
     assert [row["name"] for row in load["targets"]] == ["GET /a", "POST /b"]
     assert (
         sum(row["ok"] for row in load["targets"])
@@ -470,7 +470,7 @@ def test_a_server_that_exceeds_its_memory_limit_fails_with_an_oom_kill(
     assert cell["failure"]["message"].endswith("raise --memory, or lower the number of workers")
     assert cell["verdict"]["blame"] == "server"
     assert cell["limits"]["memory_bytes"] == 64 * MIB
-    assert schema_errors("summary-2", result.summary) == []
+    assert schema_errors("summary-1", result.summary) == []
 
 
 ALLOCATES_ONCE = """
@@ -509,7 +509,7 @@ def test_an_oom_kill_of_a_worker_is_reported_although_its_master_survived(
     assert cell["unhealthy_s"] is not None
     assert cell["outcomes"]["ok"] > 20, "the replacement worker served requests"
     assert cell["server_exit"]["clean"]
-    assert schema_errors("summary-2", result.summary) == []
+    assert schema_errors("summary-1", result.summary) == []
 
 
 # --- profiles and sizes
@@ -522,7 +522,7 @@ def test_the_stock_profile_reports_the_measured_defaults_of_each_server(
     load = ("--rates", 50, "--duration", "1s", "--warmup", "0s", "--cooldown", "0s")
     result = command.run("sweep", *words, *load)
 
-    assert schema_errors("summary-2", result.summary) == []
+    assert schema_errors("summary-1", result.summary) == []
     assert result.summary["experiment"]["profile"] == "stock"
 
     cells = {cell["server"]: cell for cell in result.cells.values()}

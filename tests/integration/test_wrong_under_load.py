@@ -36,7 +36,7 @@ def load(command: Command, url: str, *words: object) -> CommandResult:
     """Run a load, and check its document against the schema."""
     result = command.run("load", url, *BRIEFLY, *words, "--json", "load.json")
     report = read_json(command.folder / "load.json")
-    assert schema_errors("load-2", report) == []
+    assert schema_errors("load-1", report) == []
     return result
 
 

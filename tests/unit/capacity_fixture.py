@@ -37,7 +37,7 @@ def write_search(directory: Path, servers: Sequence[str] = SERVERS, url: str | N
     states = [_SyntheticSearch(directory, server, objective).run() for server in servers]
 
     document = CapacityResult(
-        schema_version=2,
+        schema_version=1,
         status="complete",
         slo=tuple(objective.texts),
         arrivals="poisson",
@@ -70,7 +70,7 @@ def _write_summary(directory: Path, cells: Sequence[CellResult]) -> None:
 
     open_loop_cells = tuple(cell for cell in cells if cell.rate is not None)
     summary = Summary(
-        schema_version=2,
+        schema_version=1,
         status="complete",
         experiment=facts,
         order=tuple(cell.id for cell in open_loop_cells),

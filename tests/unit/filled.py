@@ -98,13 +98,13 @@ def filled_summary(
     plain = {"duration_s": 1.0, "warmup_s": 0.0, "runs": 1, "servers": ()}
     facts = ExperimentFacts(**_required(ExperimentFacts) | plain | experiment)
     known = {"status": "complete", "order": (), "seed": 1} | more
-    return Summary(schema_version=2, experiment=facts, cells=tuple(cells), **known)
+    return Summary(schema_version=1, experiment=facts, cells=tuple(cells), **known)
 
 
 def filled_run(plan: Json, host: Json | None = None) -> Json:
     """The content of run.json with this plan, as plain data."""
     return {
-        "schema_version": 2,
+        "schema_version": 1,
         "started_utc": "2026-11-21T09:30:00+00:00",
         "status": "complete",
         "plan": plan,

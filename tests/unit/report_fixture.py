@@ -122,7 +122,7 @@ _FACTS = ExperimentFacts(
 def summary_of(cells: Sequence[CellResult] = (), **facts: object) -> Summary:
     """A summary of these cells, with these experiment facts."""
     return Summary(
-        schema_version=2,
+        schema_version=1,
         status="complete",
         experiment=msgspec.structs.replace(_FACTS, **facts),
         order=(),
@@ -529,7 +529,7 @@ class _CellBuilder:
             "max_ns",
         )
         return {
-            "schema_version": 2,
+            "schema_version": 1,
             "tool": {
                 "name": "wsgiload",
                 "version": "0.1.0",
@@ -669,7 +669,7 @@ def _summary(cells: list[Json], runs: int, closed_loop: bool) -> Json:
         "servers": [server.name for server in SERVERS],
     }
     return {
-        "schema_version": 2,
+        "schema_version": 1,
         "status": "complete",
         "experiment": experiment,
         "order": order,
@@ -688,7 +688,7 @@ def _run(experiment: Json) -> Json:
         "wsgiload": "0.1.0",
     }
     return {
-        "schema_version": 2,
+        "schema_version": 1,
         "status": "complete",
         "plan": experiment,
         "host": host,

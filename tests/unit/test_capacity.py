@@ -124,7 +124,7 @@ def slow_above(rate_per_s: float) -> Outcome:
 def errors(document: CapacityDocument) -> list[str]:
     return [
         error.message
-        for error in Draft202012Validator(load_schema("capacity-2")).iter_errors(to_plain(document))
+        for error in Draft202012Validator(load_schema("capacity-1")).iter_errors(to_plain(document))
     ]
 
 

@@ -164,7 +164,7 @@ def test_an_objective_limits_failures_by_default() -> None:
 
 
 def schema_errors(capacity: ServerCapacity, **changes: Any) -> list[str]:
-    schema = load_schema("capacity-2")
+    schema = load_schema("capacity-1")
     server = {"$ref": "#/$defs/ServerCapacity", "$defs": schema["$defs"]}
     return [
         f"{error.json_path}: {error.message}"

@@ -257,8 +257,8 @@ LOAD = ["load", "http://127.0.0.1:9/"]
             "only an open loop at a constant rate can be extended",
         ),
         (
-            [*LOAD, "--check-threshold", "C4=1"],
-            "'C4=1' is not a threshold; write it like send-lag.warn=0.02",
+            [*LOAD, "--check-threshold", "send-lag=1"],
+            "'send-lag=1' is not a threshold; write it like send-lag.warn=0.02",
         ),
         ([*LOAD, "--check-threshold", "send-lag.warn=much"], "'much' is not a number"),
         (
@@ -274,7 +274,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
             "app-calls.warn: only `wsgiload sweep` runs the check app-calls; omit it",
         ),
         (
-            ["sweep", "--check-threshold", "C17.wran=1"],
+            ["sweep", "--check-threshold", "app-calls.wran=1"],
             "app-calls has no threshold 'wran'; choose warn or invalid",
         ),
         (
@@ -341,10 +341,10 @@ def test_a_usage_error_is_one_line_with_exit_code_2(
         ("{}", "is not a valid summary of a sweep: "),
         ("[]", "is not a valid summary of a sweep: "),
         ('{"schema_version": 1}', "is not a valid summary of a sweep: "),
-        ('{"schema_version": 2, "cells": []}', "is not a valid summary of a sweep: "),
+        ('{"schema_version": 1, "cells": []}', "is not a valid summary of a sweep: "),
         (
             '{"schema_version": 9, "cells": []}',
-            "has schema version 9, but this wsgiload reads only up to 2; ",
+            "has schema version 9, but this wsgiload reads only up to 1; ",
         ),
     ],
 )

@@ -36,7 +36,7 @@ def exit_code_of(
     )
 
     summary = Summary(
-        schema_version=2,
+        schema_version=1,
         status="complete",
         experiment=experiment_facts(experiment, ("a",)),
         order=tuple(cell.id for cell in cells),

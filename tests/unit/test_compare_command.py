@@ -58,7 +58,7 @@ def test_comparisons_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixt
     assert run(["compare", *map(str, runs), "--figure", "goodput", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
 
-    assert result["schema_version"] == 2
+    assert result["schema_version"] == 1
     assert result["runs"] == [str(path) for path in runs]
     assert [
         (entry["first"], entry["figure"], entry["conclusion"]) for entry in result["comparisons"]
@@ -177,7 +177,7 @@ HOST = HostFacts(
 
 def run_on(host: HostFacts) -> RunInfo:
     return RunInfo(
-        schema_version=2,
+        schema_version=1,
         started_utc="2026-11-21T09:30:00+00:00",
         status="complete",
         plan=msgspec.Raw(b"{}"),

@@ -1,11 +1,10 @@
-"""Stored documents are decoded as typed structs, encoded unchanged and migrated from version 1;
-other content is rejected in one line."""
+"""Stored documents are decoded as typed structs, and encoded unchanged; other content
+is rejected in one line."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,25 +12,20 @@ from typing import Any
 
 import msgspec
 import pytest
-from jsonschema import Draft202012Validator
 
 import wsgiload
 from wsgiload._loadgen import LoadHandle
-from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import decode, encode, read, to_plain
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.renames import RENAMED_KEYS, RENAMED_VALUES
 from wsgiload.documents.run_info import RunInfo
-from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import Summary
 from wsgiload.loads.mix import sessions_of, targets_of
 from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.request import Request
 from wsgiload.loads.schedule import Ramp, Replay, Steps
 
-VERSION_1 = Path(__file__).parent / "version_1"
-OLD_NAMES = Path(__file__).parent / "version_2_old_names"
+FUZZED_RUN = Path(__file__).parents[1] / "fuzz" / "run"
 LOAD = LoadSettings(duration_ns=200_000_000, keep_flights=10)
 
 
@@ -110,133 +104,14 @@ def test_the_views_of_a_report_match_its_document(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [(LoadReport, "load"), (Summary, "summary"), (CapacityResult, "capacity"), (RunInfo, "run")],
-)
-def test_version_1_is_migrated_to_valid_version_2(kind: type[Any], name: str) -> None:
-    migrated = plain(read(kind, VERSION_1 / f"{name}.json"))
-    assert migrated["schema_version"] == 2
-    validator = Draft202012Validator(load_schema(f"{name}-2"))
-    assert [error.json_path for error in validator.iter_errors(migrated)] == []
-    assert plain(decode(kind, json.dumps(migrated), name)) == migrated
-
-
-def test_checks_of_version_1_get_names_and_keep_their_codes() -> None:
-    load = read(LoadReport, VERSION_1 / "load.json")
-    lag = next(reason for reason in load.verdict.reasons if reason.code == "C4")
-    assert lag.check == "send-lag"
-    assert "send-lag" in load.plan.thresholds
-    assert not any(name.startswith("C") for name in load.plan.thresholds)
-
-    summary = read(Summary, VERSION_1 / "summary.json")
-    assert summary.experiment.check_thresholds == {"send-lag.warn": 0.00001}
-    run = read(RunInfo, VERSION_1 / "run.json")
-    stored = json.loads(bytes(run.plan))
-    assert stored["load"]["check_thresholds"] == [["send-lag.warn", 0.00001]]
-
-
-def test_a_renamed_check_of_version_2_gets_its_current_name() -> None:
-    summary = decode(Summary, (VERSION_1 / "summary.json").read_text(), "summary.json")
-    [verdict, *_] = [cell.verdict for cell in summary.cells if cell.verdict is not None]
-    [reason, *_] = verdict.reasons
-    quoted = 'a message with "check":"settle"'
-    stored = encode(
-        msgspec.structs.replace(
-            summary,
-            cells=tuple(
-                msgspec.structs.replace(
-                    cell,
-                    verdict=msgspec.structs.replace(
-                        verdict,
-                        reasons=(msgspec.structs.replace(reason, check="settle", message=quoted),),
-                    ),
-                )
-                for cell in summary.cells
-            ),
-        ),
-        indent=1,
-    )
-
-    assert '"check": "settle"' in stored
-    for cell in decode(Summary, stored, "summary.json").cells:
-        assert cell.verdict is not None
-        [renamed] = cell.verdict.reasons
-        assert (renamed.check, renamed.message) == ("host-not-idle", quoted)
-
-
-def test_renamed_keys_of_version_1_keep_their_values() -> None:
-    old = json.loads((VERSION_1 / "summary.json").read_text())
-    summary = read(Summary, VERSION_1 / "summary.json")
-    assert plain(summary)["cells"][0]["external_counts"] == old["cells"][0]["outside_counts"]
-    assert summary.efficiency is not None
-    points = [point.efficiency_per_s2 for point in summary.efficiency[0].points]
-    assert points == [point["power_per_s2"] for point in old["power"][0]["points"]]
-    assert summary.recommendations is not None
-    assert summary.recommendations[0].no_recommendation is not None
-    assert (
-        summary.recommendations[0].no_recommendation.needs
-        == old["recommendations"][0]["refused"]["settle"]
-    )
-
-    capacity = read(CapacityResult, VERSION_1 / "capacity.json")
-    assert capacity.recommendations[1].recommended is not None
-    assert capacity.recommendations[1].recommended.tied == ("waitress-t2",)
-    load = read(LoadReport, VERSION_1 / "load.json")
-    assert load.client is not None
-    old_client = json.loads((VERSION_1 / "load.json").read_text())["client"]
-    assert load.client.user_timestamps == old_client["own_instants"]
-    assert load.client.stalls.responses == old_client["hiccups"]["answers"]
-
-
-def names_in(value: Any) -> set[str]:
-    """All keys and string values."""
-    match value:
-        case dict():
-            return set(value).union(*map(names_in, value.values()))
-        case list():
-            return set().union(*map(names_in, value))
-        case str():
-            return {value}
-    return set()
-
-
-def values_of(value: Any) -> list[float]:
-    """All numbers."""
-    match value:
-        case dict():
-            return [number for item in value.values() for number in values_of(item)]
-        case list():
-            return [number for item in value for number in values_of(item)]
-    return [] if value is None or isinstance(value, str) else [float(value)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"), [(LoadReport, "load"), (Summary, "summary"), (CapacityResult, "capacity")]
-)
-def test_old_names_of_version_2_are_read(kind: type[Any], name: str) -> None:
-    old = json.loads((OLD_NAMES / f"{name}.json").read_text())
-    renamed = plain(read(kind, OLD_NAMES / f"{name}.json"))
-
-    validator = Draft202012Validator(load_schema(f"{name}-2"))
-    assert [error.json_path for error in validator.iter_errors(renamed)] == []
-    assert not Counter(values_of(old)) - Counter(values_of(renamed))
-
-
-def test_every_old_name_of_version_2_is_in_a_stored_document() -> None:
-    stored = [json.loads(path.read_text()) for path in OLD_NAMES.iterdir()]
-    tables = [*RENAMED_KEYS.values(), *RENAMED_VALUES.values()]
-    assert {old for table in tables for old in table} <= names_in(stored)
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("nothing", "is not JSON"),
         ("[]", "is not a valid summary of a sweep"),
         ("{}", "is not a valid summary of a sweep"),
         ('{"schema_version": 1}', "is not a valid summary of a sweep"),
-        ('{"schema_version": 2, "cells": []}', "is not a valid summary of a sweep"),
-        ('{"schema_version": 3}', "has schema version 3, but this wsgiload reads only up to 2"),
+        ('{"schema_version": 1, "cells": []}', "is not a valid summary of a sweep"),
+        ('{"schema_version": 2}', "has schema version 2, but this wsgiload reads only up to 1"),
     ],
 )
 def test_other_content_is_rejected_in_one_line_with_the_file_name(
@@ -251,6 +126,6 @@ def test_other_content_is_rejected_in_one_line_with_the_file_name(
 
 
 def test_an_unknown_key_is_rejected(tmp_path: Path) -> None:
-    capacity = plain(read(CapacityResult, VERSION_1 / "capacity.json"))
+    run = plain(read(RunInfo, FUZZED_RUN / "run.json"))
     with pytest.raises(wsgiload.UsageError, match="unknown field `surprise`"):
-        decode(CapacityResult, json.dumps(capacity | {"surprise": 1}), "capacity.json")
+        decode(RunInfo, json.dumps(run | {"surprise": 1}), "run.json")

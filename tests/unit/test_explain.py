@@ -11,7 +11,6 @@ import pytest
 from wsgiload._loadgen import check_catalogue
 from wsgiload.analysis.explanations import explanation_of, explanations
 from wsgiload.cli import run
-from wsgiload.documents.check_names import CODES
 from wsgiload.errors import UsageError
 
 PACKAGE = Path(__file__).parents[2] / "python" / "wsgiload"
@@ -36,18 +35,6 @@ def test_every_reported_name_is_explained() -> None:
     assert set(explanations()) == load_checks | reported_names()
 
 
-def test_a_former_name_is_explained() -> None:
-    assert explanation_of("settle") == explanation_of("host-not-idle")
-
-
-def test_explanations_have_the_codes_of_their_checks() -> None:
-    assert {
-        explanation.name: explanation.code
-        for explanation in explanations().values()
-        if explanation.code
-    } == CODES
-
-
 @pytest.mark.parametrize("name", sorted(explanations()))
 def test_each_explanation_has_a_test_a_condition_and_a_fix(
     name: str, capsys: pytest.CaptureFixture[str]
@@ -58,11 +45,6 @@ def test_each_explanation_has_a_test_a_condition_and_a_fix(
     assert [line.split(" ")[0] for line in lines[2:5]] == ["Tests:", "Fires", "Fix:"]
     for key, limit in explanation_of(name).thresholds.items():
         assert f"Threshold: --check-threshold {name}.{key}={limit:.15g}" in lines
-
-
-def test_a_code_is_accepted_as_a_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["explain", "C4"]) == 0
-    assert capsys.readouterr().out.startswith("send-lag (C4)\n")
 
 
 def test_without_a_name_all_explanations_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -590,7 +590,7 @@ def test_each_app_of_a_capacity_search_has_its_own_recommendation(
         for app in ("hello", "cpu")
     ]
     recommended = recommendations(entries, recommend_capacity, ["p99<50ms"])
-    schema = load_schema("capacity-2")
+    schema = load_schema("capacity-1")
     validator = Draft202012Validator(
         schema["properties"]["recommendations"] | {"$defs": schema["$defs"]}
     )

@@ -100,7 +100,7 @@ def test_resource_use_covers_only_the_measurement(load: LoadReport) -> None:
     assert used.memory_peak_bytes == 40 * MIB, "samples before the measurement do not count"
 
     report = msgspec.structs.replace(load, resources=resources)
-    assert list(Draft202012Validator(load_schema("load-2")).iter_errors(to_plain(report))) == []
+    assert list(Draft202012Validator(load_schema("load-1")).iter_errors(to_plain(report))) == []
 
     console = Console(file=io.StringIO(), width=150, color_system=None)
     print_load(report, console)

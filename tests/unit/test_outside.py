@@ -1,4 +1,4 @@
-"""The external counters of the kernel and the app, and the checks C17 and C18 that use them."""
+"""The external counters of the kernel and the app, and the checks that use them."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_the_calls_of_a_users_app_are_not_counted() -> None:
         assert counters.read().requests_seen is None
 
 
-# --- C17
+# --- app-calls
 
 
 def load(responses: int = 1_000, reused: int = 996, opened: int = 4, **others: int) -> LoadReport:
@@ -190,7 +190,7 @@ def load(responses: int = 1_000, reused: int = 996, opened: int = 4, **others: i
 
 
 @pytest.mark.parametrize("responses", [1, 3, 1_000, 999_999, 43_217_891])
-def test_c17_detects_a_difference_of_one_call(responses: int) -> None:
+def test_app_calls_detects_a_difference_of_one_call(responses: int) -> None:
     report = load(responses, reused=responses - 1, opened=1)
     assert requests_seen(report, responses, ORCHESTRATOR_THRESHOLDS["app-calls"]) is None
     assert isinstance(
@@ -202,7 +202,7 @@ def test_c17_detects_a_difference_of_one_call(responses: int) -> None:
 
 
 @pytest.mark.parametrize("seen", [900, 950, 1_000])
-def test_c17_allows_calls_whose_response_was_not_received(seen: int) -> None:
+def test_app_calls_allows_calls_whose_response_was_not_received(seen: int) -> None:
     assert requests_seen(load(responses=900), seen, ORCHESTRATOR_THRESHOLDS["app-calls"]) is None
 
 
@@ -215,7 +215,9 @@ def test_c17_allows_calls_whose_response_was_not_received(seen: int) -> None:
         (1_002, {"warn": 0.002, "invalid": 0.01}, None),
     ],
 )
-def test_c17_blames_the_client(seen: int, limits: Mapping[str, float], level: str | None) -> None:
+def test_app_calls_blames_the_client(
+    seen: int, limits: Mapping[str, float], level: str | None
+) -> None:
     finding = requests_seen(load(), seen, limits)
     if level is None:
         assert finding is None
@@ -226,7 +228,7 @@ def test_c17_blames_the_client(seen: int, limits: Mapping[str, float], level: st
     assert f"the app counted {seen:,} calls" in finding.message
 
     reason = finding.reason()
-    assert (reason.check, reason.code, reason.limit) == ("app-calls", "C17", limits[level])
+    assert (reason.check, reason.limit) == ("app-calls", limits[level])
 
 
 @pytest.mark.parametrize(
@@ -237,7 +239,7 @@ def test_c17_blames_the_client(seen: int, limits: Mapping[str, float], level: st
         (load(http_status=1), 999, "an unexpected status"),
     ],
 )
-def test_c17_reports_why_it_was_not_checked(
+def test_app_calls_reports_why_it_was_not_checked(
     report: LoadReport, seen: int | None, reason: str
 ) -> None:
     result = requests_seen(report, seen, ORCHESTRATOR_THRESHOLDS["app-calls"])
@@ -245,10 +247,10 @@ def test_c17_reports_why_it_was_not_checked(
     assert reason in result.reason
 
 
-# --- C18
+# --- kernel-drops
 
 
-def test_c18_reports_dropped_connections() -> None:
+def test_kernel_drops_reports_dropped_connections() -> None:
     assert (
         connections_dropped(TcpCounts(3, 0, 0, None), ORCHESTRATOR_THRESHOLDS["kernel-drops"])
         is None
@@ -269,7 +271,7 @@ def test_c18_reports_dropped_connections() -> None:
     assert "1, 3 or 7 s" in finding.message
 
 
-def test_c18_has_a_threshold_and_requires_the_kernel_counters() -> None:
+def test_kernel_drops_has_a_threshold_and_requires_the_kernel_counters() -> None:
     assert connections_dropped(TcpCounts(0, 3, 3, 0), {"warn": 3.0}) is None
     assert isinstance(
         connections_dropped(
@@ -279,7 +281,7 @@ def test_c18_has_a_threshold_and_requires_the_kernel_counters() -> None:
     )
 
 
-def test_c18_only_notes_retransmissions_of_the_whole_host() -> None:
+def test_kernel_drops_only_notes_retransmissions_of_the_whole_host() -> None:
     assert retransmissions(TcpCounts(0, 9, 9, 9)) is None
     assert retransmissions(TcpCounts(None, 0, 0, 0)) is None
     note = retransmissions(TcpCounts(1, 0, 0, 0))

@@ -40,7 +40,7 @@ def stored(
     store_summary(directory, replace(summary, status=status))
 
     info = RunInfo(
-        schema_version=2,
+        schema_version=1,
         started_utc=f"2026-11-{day:02}T09:30:00+00:00",
         status="complete",
         plan=msgspec.Raw(b"{}"),

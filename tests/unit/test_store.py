@@ -48,7 +48,7 @@ def measured_load() -> LoadReport:
 
 def run_info(directory: RunDirectory) -> RunInfo:
     return RunInfo(
-        schema_version=2,
+        schema_version=1,
         started_utc=directory.started,
         status="complete",
         plan=msgspec.Raw(b"{}"),
@@ -144,11 +144,11 @@ def test_run_and_summary_contain_their_schema_version(directory: RunDirectory) -
     directory.write_summary(summary)
     run = json.loads((directory.path / "run.json").read_text())
 
-    assert (run["schema_version"], run["status"]) == (2, "complete")
+    assert (run["schema_version"], run["status"]) == (1, "complete")
     assert re.fullmatch(r"[0-9-]{10}T[0-9:]{8}\+00:00", run["started_utc"])
 
     stored = json.loads((directory.path / "summary.json").read_text())
-    assert stored["schema_version"] == 2
+    assert stored["schema_version"] == 1
     assert stored == to_plain(summary)
     assert read(Summary, directory.path / "summary.json") == summary
 

@@ -126,7 +126,7 @@ def status_of(cell: CellResult) -> tuple[str, str | None]:
 def errors(summary: Summary) -> list[str]:
     return [
         error.json_path
-        for error in Draft202012Validator(load_schema("summary-2")).iter_errors(to_plain(summary))
+        for error in Draft202012Validator(load_schema("summary-1")).iter_errors(to_plain(summary))
     ]
 
 

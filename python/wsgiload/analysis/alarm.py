@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from wsgiload.documents.check_names import code_of
 from wsgiload.documents.load_report import Reason
 
 Blame = Literal["client", "server", "method"]
@@ -28,7 +27,6 @@ class Alarm:
         """The alarm as a reason of a verdict."""
         return Reason(
             check=self.check,
-            code=code_of(self.check),
             level="warn",
             message=self.message,
             fix=self.fix,

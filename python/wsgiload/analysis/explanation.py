@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from wsgiload.documents.check_names import code_of
 from wsgiload.loads.thresholds import ORCHESTRATOR_THRESHOLDS
 
 
@@ -14,7 +13,6 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     looks_at: str
     fires_when: str
-    code: str | None = None
     fix: str | None = None
     thresholds: dict[str, float] = msgspec.field(default_factory=dict)
 
@@ -23,7 +21,6 @@ def explain(name: str, looks_at: str, fires_when: str, fix: str | None = None) -
     """The explanation of a check that is not one of the generator's."""
     return Explanation(
         name=name,
-        code=code_of(name),
         looks_at=looks_at,
         fires_when=fires_when,
         fix=fix,

@@ -12,7 +12,6 @@ from wsgiload._loadgen import check_catalogue
 from wsgiload.analysis.audit_explanations import OF_AUDITS
 from wsgiload.analysis.explanation import Explanation
 from wsgiload.analysis.explanation import explain as _one
-from wsgiload.documents.check_names import name_of
 from wsgiload.errors import UsageError
 
 
@@ -23,11 +22,10 @@ def explanations() -> dict[str, Explanation]:
 
 
 def explanation_of(name: str) -> Explanation:
-    """The explanation for a name, earlier name or code. Raises UsageError with the closest
-    names."""
+    """The explanation for a name. Raises UsageError with the closest names."""
     by_name = explanations()
-    if name_of(name) in by_name:
-        return by_name[name_of(name)]
+    if name in by_name:
+        return by_name[name]
     raise UsageError(f"there is no check or alarm {name!r}", _did_you_mean(name, list(by_name)))
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from wsgiload.documents.check_names import code_of
 from wsgiload.documents.load_report import LoadReport, NotChecked, Reason
 from wsgiload.sampling.external_counters import ExternalReading, TcpCounts
 from wsgiload.units import NS_PER_S
@@ -40,7 +39,6 @@ class Finding:
         """The finding as a reason of a verdict."""
         return Reason(
             check=self.check,
-            code=code_of(self.check),
             level=self.level,
             message=self.message,
             value=self.value,

@@ -56,7 +56,7 @@ def audit(files: Files) -> AuditReport:
         alarms[id(total)] += [averaged] if averaged is not None else []
 
     audited = (_audited(run, alarms[id(run)]) for run in files.runs)
-    return AuditReport(schema_version=2, files=tuple(audited), rejected=tuple(files.rejected))
+    return AuditReport(schema_version=1, files=tuple(audited), rejected=tuple(files.rejected))
 
 
 def _alarms_of(run: Run) -> list[AuditAlarm]:

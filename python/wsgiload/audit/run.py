@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wsgiload.documents.audit import AuditAlarm, ErrorKind, Figures, ToolName
-from wsgiload.documents.check_names import code_of
 from wsgiload.units import NS_PER_S
 
 ERROR_RESPONSES: frozenset[ErrorKind] = frozenset(("status", "body"))
@@ -75,10 +74,9 @@ class Run:
 def alarm(
     name: str, message: str, *, arithmetic: str, fix: str, value: float, limit: float
 ) -> AuditAlarm:
-    """An alarm with its code, which older readers use."""
+    """An alarm with its arithmetic."""
     return AuditAlarm(
         alarm=name,
-        code=code_of(name),
         message=message,
         arithmetic=arithmetic,
         fix=fix,

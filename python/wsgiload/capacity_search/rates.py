@@ -67,7 +67,7 @@ def _run_of(experiment: Experiment, trials: ServerTrials, host: HostFacts) -> Ru
         InitialClosedLoop(server=cell.server, rate_result=cell.rate_result) for cell in trials.cells
     ]
     return RunInfo(
-        schema_version=2,
+        schema_version=1,
         started_utc=trials.directory.started,
         status="complete",
         plan=raw_plan(experiment.without_secrets()),

@@ -243,7 +243,7 @@ def _write_run(
     plan: CapacityPlan, directory: RunDirectory, host: HostFacts, status: Status
 ) -> None:
     run = RunInfo(
-        schema_version=2,
+        schema_version=1,
         started_utc=directory.started,
         status=status,
         plan=raw_plan(plan.without_secrets()),
@@ -433,7 +433,7 @@ def _document(
     load = plan.experiment.load
     servers = tuple(server_result(state, plan.objective, load.duration_ns) for state in states)
     return CapacityDocument(
-        schema_version=2,
+        schema_version=1,
         status=status,
         slo=tuple(plan.objective.texts),
         arrivals=load.arrivals,

@@ -107,7 +107,7 @@ class ServerTrials:
             setting.experiment, levels=tuple(Level(rate_per_s=rate) for rate in rates), runs=runs
         )
         summary = Summary(
-            schema_version=2,
+            schema_version=1,
             status=status,
             experiment=facts_of(experiment, tuple(self.variants), setting.cpu_plan),
             order=tuple(cell.id for cell in cells),

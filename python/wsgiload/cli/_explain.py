@@ -35,8 +35,7 @@ def _list() -> Iterator[str]:
 
 
 def _explained(one: Explanation) -> Iterator[str]:
-    code = f" ({one.code})" if one.code is not None else ""
-    yield f"{one.name}{code}"
+    yield one.name
     yield ""
     yield f"Tests: {one.looks_at}."
     yield f"Fires when: {one.fires_when}"

@@ -83,8 +83,6 @@ class AuditAlarm(Document, frozen=True, kw_only=True):
 
     alarm: str
     """Name of the finding; `wsgiload explain` describes it."""
-    code: str | None
-    """Code of the finding in older results. Null: the finding has no code."""
     message: str
     """What is misleading, in one sentence."""
     arithmetic: str
@@ -124,7 +122,7 @@ class RejectedFile(Document, frozen=True, kw_only=True):
 class AuditReport(Document, frozen=True, kw_only=True):
     """The result of an audit."""
 
-    schema_version: Literal[2]
+    schema_version: Literal[1]
     """Version of the document format: 2."""
     files: tuple[AuditedRun, ...]
     """The runs in the audited files, with their findings."""

@@ -108,7 +108,7 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
 class CapacityResult(Document, frozen=True, kw_only=True):
     """The result of a capacity search."""
 
-    schema_version: Literal[2]
+    schema_version: Literal[1]
     """Version of the document format: 2."""
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (the search is unfinished on some servers) or `failed`."""

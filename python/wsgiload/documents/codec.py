@@ -1,13 +1,11 @@
 """The boundary between stored bytes and typed documents: the only place that handles plain data.
 
-Documents of version 1, and those of version 2 with old names, are migrated while they are read. All
-other data are rejected with a one-line error that names the file. Encoding writes every key, so
+Other data are rejected with a one-line error that names the file. Encoding writes every key, so
 that a missing measurement is ``null``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -17,25 +15,15 @@ import msgspec
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.migration import (
-    migrate_capacity,
-    migrate_load,
-    migrate_run,
-    migrate_summary,
-)
-from wsgiload.documents.renames import with_new_names
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.foreign_text import visible, visible_json
 
-SCHEMA_VERSION: Final = 2
-# An earlier name of the check. Quotes inside a JSON string are escaped, so it never matches there.
-_EARLIER_CHECK = re.compile(rb'("check"\s*:\s*)"settle"')
+SCHEMA_VERSION: Final = 1
 _NAME_A_RUN = "name a run directory, such as .wsgiload/runs/<run>"
 
 T = TypeVar("T", LoadReport, Summary, CapacityResult, RunInfo)
-Migration = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class _Versioned(msgspec.Struct):
@@ -50,12 +38,6 @@ _TITLES: dict[type, str] = {
     CapacityResult: "result of a capacity search",
     RunInfo: "description of a run",
 }
-_MIGRATIONS: dict[type, Migration] = {
-    LoadReport: migrate_load,
-    Summary: migrate_summary,
-    CapacityResult: migrate_capacity,
-    RunInfo: migrate_run,
-}
 
 
 def decode(kind: type[T], data: bytes | str, source: str) -> T:
@@ -66,7 +48,8 @@ def decode(kind: type[T], data: bytes | str, source: str) -> T:
     """
     try:
         version = msgspec.json.decode(data, type=_Versioned).schema_version
-        return _decoded(kind, _current(kind, data, version, source))
+        _require_readable(version, source)
+        return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
         raise UsageError(f"{source} is not a valid {_TITLES[kind]}: {error}") from error
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -118,32 +101,10 @@ def to_plain(document: msgspec.Struct) -> dict[str, Any]:
     return plain
 
 
-def _current(kind: type[T], data: bytes | str, version: int | None, source: str) -> bytes | str:
-    """The data in the current version."""
+def _require_readable(version: int | None, source: str) -> None:
     if version is not None and version > SCHEMA_VERSION:
         raise UsageError(
             f"{source} has schema version {version}, but this wsgiload reads only up to "
             f"{SCHEMA_VERSION}",
             "read it with the version of wsgiload that wrote it, or a newer one",
         )
-    if version != 1:
-        return _with_current_checks(data)
-    try:
-        return msgspec.json.encode(_MIGRATIONS[kind](msgspec.json.decode(data)))
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise UsageError(f"{source} is not a valid {_TITLES[kind]}: {error!r}") from error
-
-
-def _decoded(kind: type[T], data: bytes | str) -> T:
-    """The document; old names of version 2 are accepted."""
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError:
-        renamed = with_new_names(kind, msgspec.json.decode(data))
-        return msgspec.json.decode(msgspec.json.encode(renamed), type=kind)
-
-
-def _with_current_checks(data: bytes | str) -> bytes:
-    """The data with the current name of a renamed check."""
-    plain = data.encode() if isinstance(data, str) else data
-    return _EARLIER_CHECK.sub(rb'\1"host-not-idle"', plain)

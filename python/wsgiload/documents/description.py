@@ -24,11 +24,11 @@ from wsgiload.documents.summary import Summary
 
 # Each stored document: the name of its schema, its type, and its title.
 DOCUMENTS: dict[str, tuple[type[Document], str]] = {
-    "load-2": (LoadReport, "The report of one load"),
-    "summary-2": (Summary, "summary.json of a sweep"),
-    "capacity-2": (CapacityResult, "capacity.json of a capacity search"),
-    "run-2": (RunInfo, "run.json of a run"),
-    "audit-2": (AuditReport, "The JSON of an audit"),
+    "load-1": (LoadReport, "The report of one load"),
+    "summary-1": (Summary, "summary.json of a sweep"),
+    "capacity-1": (CapacityResult, "capacity.json of a capacity search"),
+    "run-1": (RunInfo, "run.json of a run"),
+    "audit-1": (AuditReport, "The JSON of an audit"),
 }
 # Modules in which the types of documents are defined, in the order of the documentation.
 _MODULES = (

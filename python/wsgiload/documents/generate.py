@@ -36,8 +36,7 @@ is null. *An entry* means a single value of a list or mapping; *not set; X* mean
 instead. [terminology.md](terminology.md) explains the terms.
 
 The package contains the JSON Schemas {names} (`wsgiload.documents.schema.load_schema`). \
-Documents of these schemas have `schema_version` 2; documents of version 1 are migrated when they \
-are read.
+Documents of these schemas have `schema_version` 1.
 """
 _PARTS = {
     "load_report": "The JSON of one load (`--json`, `load/<cell>.json`)",

@@ -27,8 +27,6 @@ class Reason(Document, frozen=True, kw_only=True):
 
     check: str
     """Name of the check that fired, such as `send-lag`."""
-    code: str | None = None
-    """Code of the check in older results, such as `C4`. Null: the check has no code."""
     level: Level
     """`warn` (the figures are usable) or `invalid` (they must not be used)."""
     message: str
@@ -734,7 +732,7 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
 class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """The report of one load. Unknown values are null, never 0."""
 
-    schema_version: Literal[2]
+    schema_version: Literal[1]
     """Version of the document format: 2."""
     tool: Tool
     """The tool that made the measurement."""
@@ -782,8 +780,7 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     or generator timestamps. Null: no correct response."""
     transfer_ns: Distribution | None
     """Transfer time of correct responses: first to last byte; 0 if the response arrived in one
-    piece. Unit: ns. Source: kernel or generator timestamps. Null: no correct response, or a report
-    of version 1."""
+    piece. Unit: ns. Source: kernel or generator timestamps. Null: no correct response."""
     receive_delay_ns: Distribution | None
     """Delay between the arrival of the last byte in the kernel and the read by the generator.
     Response times without a kernel timestamp include this delay (`client.user_timestamps`). Unit:

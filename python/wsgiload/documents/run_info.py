@@ -98,7 +98,7 @@ class RunInfo(Document, frozen=True, kw_only=True):
     """Everything about an experiment except the results. `host` and `doctor` describe the machine
     before the first trial in this directory; `--resume` replaces them."""
 
-    schema_version: Literal[2]
+    schema_version: Literal[1]
     """Version of the document format: 2."""
     started_utc: str
     """Start time in UTC, ISO 8601."""

@@ -26,7 +26,7 @@ class Summary(Document, frozen=True, kw_only=True):
     Unknown values are null, never 0. For a capacity search, `summary.json` contains only the
     trials: all keys after `cells` are null."""
 
-    schema_version: Literal[2]
+    schema_version: Literal[1]
     """Version of the document format: 2."""
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (some trials are missing) or `failed`."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from wsgiload.documents.check_names import name_of
 from wsgiload.errors import UsageError
 
 Thresholds = tuple[tuple[str, float], ...]
@@ -24,7 +23,7 @@ _FIX = "write it like send-lag.warn=0.02"
 
 
 def parse_check_threshold(text: str) -> tuple[str, float]:
-    """The name and the value of ``send-lag.warn=0.02``; old codes (``C4.warn``) are accepted."""
+    """The name and the value of ``send-lag.warn=0.02``."""
     name, equals, number = text.partition("=")
     check, dot, key = name.strip().partition(".")
     if not (equals and dot and check and key):
@@ -42,8 +41,7 @@ def check_thresholds_of(limits: Mapping[str, float]) -> Thresholds:
 
 
 def _threshold(name: str, limit: float) -> tuple[str, float]:
-    identifier, dot, key = name.partition(".")
-    check = name_of(identifier)
+    check, dot, key = name.partition(".")
     if not (math.isfinite(limit) and limit >= 0):
         raise UsageError(f"the threshold {name} must be 0 or more, not {limit:g}")
     if not (dot and key):

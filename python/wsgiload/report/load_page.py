@@ -129,7 +129,7 @@ def _sweep_of(report: LoadReport) -> Sweep:
         servers=(report.plan.url,),
     )
     summary = Summary(
-        schema_version=2,
+        schema_version=1,
         status="complete",
         experiment=experiment,
         order=(_NAME,),

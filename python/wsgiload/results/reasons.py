@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from wsgiload.documents.check_names import code_of
 from wsgiload.documents.load_report import Blame, Reason
 
 Level = Literal["warn", "invalid"]
@@ -24,7 +23,6 @@ def reason_of(
     """A reason with its code, which older readers use."""
     return Reason(
         check=check,
-        code=code_of(check),
         level=level,
         message=message,
         fix=fix,

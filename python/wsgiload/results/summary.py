@@ -55,7 +55,7 @@ def summarise_sweep(
     ]
 
     return Summary(
-        schema_version=2,
+        schema_version=1,
         status=progress.status,
         experiment=facts_of(experiment, tuple(variants), setting.cpu_plan),
         order=tuple(cell.id for cell in progress.order),

@@ -211,7 +211,7 @@ class _Sweep:
 
         setting = self.bench.setting
         run = RunInfo(
-            schema_version=2,
+            schema_version=1,
             started_utc=self.directory.started,
             status=status,
             plan=raw_plan(stored_plan(setting.experiment, self.order, setting.cpu_plan)),

@@ -15,8 +15,6 @@ use crate::plan::thresholds::Thresholds;
 pub struct CheckInfo {
     /// Name in verdicts, options and documentation.
     pub name: &'static str,
-    /// Former code, for readers of older results; `None` if the check never had a code.
-    pub code: Option<&'static str>,
     /// What the check examines.
     pub looks_at: &'static str,
     /// When the check fires, and why that matters.
@@ -56,7 +54,6 @@ pub const ALL: [&CheckInfo; 24] = [
 
 pub(crate) static TIMESTAMP_ORDER: CheckInfo = CheckInfo {
     name: "timestamp-order",
-    code: Some("C1"),
     looks_at: "the timestamps of each response",
     fires_when: "Any response has timestamps out of order. This is a bug in the generator.",
     fix: Some("file a bug and attach the JSON report of this load"),
@@ -64,7 +61,6 @@ pub(crate) static TIMESTAMP_ORDER: CheckInfo = CheckInfo {
 
 pub(crate) static IN_SYSTEM_COUNT: CheckInfo = CheckInfo {
     name: "in-system-count",
-    code: Some("C16"),
     looks_at: "the mean number of requests in the system, computed in two ways: from arrivals and \
         departures, and from the time of each request in the system (Little's law)",
     fires_when: "The two results differ. This is a bug in the generator.",
@@ -73,7 +69,6 @@ pub(crate) static IN_SYSTEM_COUNT: CheckInfo = CheckInfo {
 
 pub(crate) static INTERRUPTED: CheckInfo = CheckInfo {
     name: "interrupted",
-    code: None,
     looks_at: "whether the load completed",
     fires_when: "The load was stopped early. The results so far are kept.",
     fix: Some("run the load again without interruption"),
@@ -81,7 +76,6 @@ pub(crate) static INTERRUPTED: CheckInfo = CheckInfo {
 
 pub(crate) static ARRIVAL_COUNT: CheckInfo = CheckInfo {
     name: "arrival-count",
-    code: Some("C2"),
     looks_at: "the number of scheduled arrivals, compared with the rate and the duration",
     fires_when: "The number differs by more than four standard errors (Poisson arrivals), by more \
         than one arrival (constant arrivals), or at all (trace).",
@@ -90,7 +84,6 @@ pub(crate) static ARRIVAL_COUNT: CheckInfo = CheckInfo {
 
 pub(crate) static NO_ARRIVAL: CheckInfo = CheckInfo {
     name: "no-arrival",
-    code: None,
     looks_at: "the number of requests scheduled in the measurement",
     fires_when: "No request was scheduled, so nothing was measured.",
     fix: Some("measure longer (--duration) or at a higher rate"),
@@ -98,7 +91,6 @@ pub(crate) static NO_ARRIVAL: CheckInfo = CheckInfo {
 
 pub(crate) static NO_RESPONSE: CheckInfo = CheckInfo {
     name: "no-response",
-    code: None,
     looks_at: "the number of correct responses",
     fires_when: "No correct response arrived, so there is no latency to report.",
     fix: Some(
@@ -108,7 +100,6 @@ pub(crate) static NO_RESPONSE: CheckInfo = CheckInfo {
 
 pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
     name: "client-throttling",
-    code: Some("C9"),
     looks_at: "CPU throttling of the generator's own cgroup",
     fires_when: "The generator was throttled, so it sent requests and read responses late. The \
         load is invalid if the throttling distorted p99 or a lower quantile.",
@@ -117,7 +108,6 @@ pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
 
 pub(crate) static SEND_LAG: CheckInfo = CheckInfo {
     name: "send-lag",
-    code: Some("C4"),
     looks_at: "each quantile of the response time, compared with the same quantile after \
         subtracting each request's send lag",
     fires_when: "Send lag increased a quantile by more than both the relative and the absolute \
@@ -129,7 +119,6 @@ pub(crate) static SEND_LAG: CheckInfo = CheckInfo {
 
 pub(crate) static SEND_LAG_ABSOLUTE: CheckInfo = CheckInfo {
     name: "send-lag-absolute",
-    code: Some("C5"),
     looks_at: "p99 and p99.9 of the send lag",
     fires_when: "One of them exceeds its threshold. This is only a diagnostic; the check send-lag \
         shows the effect on response times.",
@@ -138,7 +127,6 @@ pub(crate) static SEND_LAG_ABSOLUTE: CheckInfo = CheckInfo {
 
 pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
     name: "client-stalls",
-    code: Some("C11"),
     looks_at: "stalls of more than 5 ms in the generator's event loop, and the number of requests \
         they affected, compared with the number beyond p99",
     fires_when: "The stalls were long enough, and affected enough requests, to change p99. The \
@@ -149,7 +137,6 @@ pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
 
 pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
     name: "missed-sends",
-    code: Some("C3"),
     looks_at: "the share of the measurement's requests that were sent in time",
     fires_when: "The generator was so late that requests were sent after the end of the \
         measurement or missed their deadline.",
@@ -158,7 +145,6 @@ pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
 
 pub(crate) static CLIENT_CPU: CheckInfo = CheckInfo {
     name: "client-cpu",
-    code: Some("C7"),
     looks_at: "the CPU use of the busiest generator thread, excluding busy-waiting",
     fires_when: "The thread is so busy that requests queue in the generator.",
     fix: Some("use more threads (--threads), or lower the rate"),
@@ -166,7 +152,6 @@ pub(crate) static CLIENT_CPU: CheckInfo = CheckInfo {
 
 pub(crate) static RUN_QUEUE_WAIT: CheckInfo = CheckInfo {
     name: "run-queue-wait",
-    code: Some("C8"),
     looks_at: "the share of the time for which a generator thread waited for a core",
     fires_when: "Generator threads were runnable, but other processes used their cores. This is \
         only a diagnostic; the check send-lag shows the effect on response times.",
@@ -175,7 +160,6 @@ pub(crate) static RUN_QUEUE_WAIT: CheckInfo = CheckInfo {
 
 pub(crate) static STEAL: CheckInfo = CheckInfo {
     name: "steal",
-    code: Some("C10"),
     looks_at: "steal time: the share of the host's CPU time taken by the hypervisor",
     fires_when: "The hypervisor took CPU time from this virtual machine. Steal time can only \
         increase response times, so the figures are upper bounds.",
@@ -184,7 +168,6 @@ pub(crate) static STEAL: CheckInfo = CheckInfo {
 
 pub(crate) static CLIENT_RESOURCES: CheckInfo = CheckInfo {
     name: "client-resources",
-    code: Some("C12"),
     looks_at: "requests that failed or waited because the generator lacked file descriptors, local \
         ports, memory or connections",
     fires_when: "At least one request failed or waited. The load is invalid if more than 0.1 % of \
@@ -194,7 +177,6 @@ pub(crate) static CLIENT_RESOURCES: CheckInfo = CheckInfo {
 
 pub(crate) static POISSON_GAPS: CheckInfo = CheckInfo {
     name: "poisson-gaps",
-    code: Some("C13"),
     looks_at: "up to 10,000 consecutive send times, compared with the requested Poisson process",
     fires_when: "Inter-arrival times deviate from the exponential distribution. This is only a \
         diagnostic: at high rates, serial sending alone causes such deviations, without any effect \
@@ -204,7 +186,6 @@ pub(crate) static POISSON_GAPS: CheckInfo = CheckInfo {
 
 pub(crate) static THREAD_AGREEMENT: CheckInfo = CheckInfo {
     name: "thread-agreement",
-    code: Some("C20"),
     looks_at: "p99 of each generator thread, compared with the overall p99",
     fires_when: "The p99 of a thread differs significantly, and by more than 10 % and 100 µs, \
         although all threads share one schedule.",
@@ -213,7 +194,6 @@ pub(crate) static THREAD_AGREEMENT: CheckInfo = CheckInfo {
 
 pub(crate) static NOISE_FLOOR: CheckInfo = CheckInfo {
     name: "noise-floor",
-    code: Some("C6"),
     looks_at: "each quantile, compared with this machine's noise floor (`wsgiload calibrate`)",
     fires_when: "A quantile is below three times the noise floor, so it is only an upper bound. \
         Between three and ten times the noise floor, the finding is only a diagnostic.",
@@ -222,7 +202,6 @@ pub(crate) static NOISE_FLOOR: CheckInfo = CheckInfo {
 
 pub(crate) static BACKLOG_GROWTH: CheckInfo = CheckInfo {
     name: "backlog-growth",
-    code: Some("C15"),
     looks_at: "the growth of the number of requests in the system, and drops because of a full \
         queue",
     fires_when: "The backlog grew: the server cannot sustain the offered rate, and all quantiles \
@@ -232,7 +211,6 @@ pub(crate) static BACKLOG_GROWTH: CheckInfo = CheckInfo {
 
 pub(crate) static CAPPED: CheckInfo = CheckInfo {
     name: "capped",
-    code: None,
     looks_at: "requests that waited because the maximum number of connections was reached",
     fires_when: "At least one request waited. While all connections are busy, the load behaves \
         like a closed loop.",
@@ -241,7 +219,6 @@ pub(crate) static CAPPED: CheckInfo = CheckInfo {
 
 pub(crate) static SHED: CheckInfo = CheckInfo {
     name: "shed",
-    code: None,
     looks_at: "requests that were dropped instead of sent",
     fires_when: "At least one request was dropped. Dropped requests count as failed.",
     fix: Some("lower the rate, or raise --max-pending"),
@@ -249,7 +226,6 @@ pub(crate) static SHED: CheckInfo = CheckInfo {
 
 pub(crate) static FAILED: CheckInfo = CheckInfo {
     name: "failed",
-    code: None,
     looks_at: "requests without a correct response",
     fires_when: "At least one request failed. Quantiles over all scheduled requests count \
         failures as infinitely slow.",
@@ -258,7 +234,6 @@ pub(crate) static FAILED: CheckInfo = CheckInfo {
 
 pub(crate) static STATIONARITY: CheckInfo = CheckInfo {
     name: "stationarity",
-    code: Some("C14"),
     looks_at: "changes in response times during the measurement",
     fires_when: "Response times drifted or jumped, so one quantile does not describe the whole \
         measurement.",
@@ -267,7 +242,6 @@ pub(crate) static STATIONARITY: CheckInfo = CheckInfo {
 
 pub(crate) static MIXED_RATES: CheckInfo = CheckInfo {
     name: "mixed-rates",
-    code: None,
     looks_at: "whether the offered rate was constant",
     fires_when: "The rate varied, so the quantiles describe a mixture of rates.",
     fix: Some("measure each rate separately, for example with `wsgiload sweep`"),
@@ -299,13 +273,6 @@ pub fn check_catalogue_json() -> String {
     serde_json::to_string(&explained).expect("the catalogue is plain data")
 }
 
-/// The name of a check, given its name or its former code.
-pub(crate) fn name_of(identifier: &str) -> Option<&'static str> {
-    ALL.into_iter()
-        .find(|info| info.name == identifier || info.code == Some(identifier))
-        .map(|info| info.name)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -313,10 +280,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_codes_are_unique_and_every_threshold_belongs_to_a_check() {
+    fn names_are_unique_and_every_threshold_belongs_to_a_check() {
         let names: BTreeSet<&str> = ALL.iter().map(|info| info.name).collect();
-        let codes: BTreeSet<&str> = ALL.iter().filter_map(|info| info.code).collect();
-        assert_eq!((names.len(), codes.len()), (ALL.len(), 17));
+        assert_eq!(names.len(), ALL.len());
 
         let table = serde_json::to_value(Thresholds::default()).expect("plain data");
         for check in table.as_object().expect("a table").keys() {

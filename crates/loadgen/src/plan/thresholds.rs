@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::catalogue;
-
 /// Two limits for one value.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -301,7 +299,6 @@ impl Thresholds {
                 "the threshold {check}.{key} must be a non-negative number"
             ));
         }
-        let check = catalogue::name_of(check).unwrap_or(check);
         let mut table = serde_json::to_value(self.0).map_err(|error| error.to_string())?;
         let limits = table
             .get_mut(check)

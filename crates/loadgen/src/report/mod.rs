@@ -40,10 +40,10 @@ use crate::report::sessions::SessionReport;
 use crate::report::wrong_responses::WrongResponseReport;
 
 /// Name of the JSON Schema.
-const SCHEMA_ID: &str = "urn:wsgiload:schema:load-2";
+const SCHEMA_ID: &str = "urn:wsgiload:schema:load-1";
 
 /// Version of the JSON format.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// The report of one load.
 #[derive(Clone, Debug, JsonSchema, Serialize)]

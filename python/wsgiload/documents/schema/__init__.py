@@ -1,5 +1,5 @@
-"""The JSON Schemas of what wsgiload writes: "load-2" for one load, "summary-2" for summary.json,
-"capacity-2" for capacity.json, "run-2" for run.json, "audit-2" for an audit.
+"""The JSON Schemas of what wsgiload writes: "load-1" for one load, "summary-1" for summary.json,
+"capacity-1" for capacity.json, "run-1" for run.json, "audit-1" for an audit.
 
 They are generated from the types (`make schemas`). Bring a validator to use them.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from wsgiload.errors import UsageError
 
-NAMES = ("load-2", "summary-2", "capacity-2", "run-2", "audit-2")
+NAMES = ("load-1", "summary-1", "capacity-1", "run-1", "audit-1")
 
 
 def load_schema(name: str) -> dict[str, Any]:

@@ -5,14 +5,12 @@ use std::fmt::Write as _;
 use loadgen::plan::Thresholds;
 use loadgen::plan::catalogue;
 
-/// The description of a check, by its name or its old code.
+/// The description of a check, by its name.
 ///
 /// # Errors
 /// Lists the names of all checks if there is no such check.
 pub fn explanation(name: &str) -> Result<String, String> {
-    let matching = catalogue::ALL
-        .into_iter()
-        .find(|check| check.name == name || check.code == Some(name));
+    let matching = catalogue::ALL.into_iter().find(|check| check.name == name);
     let Some(check) = matching else {
         let names: Vec<&str> = catalogue::ALL.iter().map(|check| check.name).collect();
         return Err(format!(
@@ -21,10 +19,7 @@ pub fn explanation(name: &str) -> Result<String, String> {
         ));
     };
 
-    let code = check
-        .code
-        .map_or(String::new(), |code| format!(" ({code})"));
-    let mut text = format!("{}{code}\n\nTests: {}.", check.name, check.looks_at);
+    let mut text = format!("{}\n\nTests: {}.", check.name, check.looks_at);
     let _ = write!(text, "\nFires when: {}", check.fires_when);
     if let Some(fix) = check.fix {
         let _ = write!(text, "\nFix: {fix}.");
@@ -44,16 +39,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_is_explained_by_name_and_by_code() {
+    fn a_check_is_explained_by_name() {
         let by_name = explanation("send-lag").expect("a check");
-        assert!(by_name.starts_with("send-lag (C4)"), "{by_name}");
+        assert!(by_name.starts_with("send-lag\n"), "{by_name}");
         assert!(
             by_name.contains("--check-threshold send-lag.warn=0.05"),
             "{by_name}"
         );
-        assert_eq!(explanation("C4"), Ok(by_name));
         assert!(
-            explanation("C99")
+            explanation("send-lags")
                 .expect_err("unknown")
                 .contains("send-lag")
         );

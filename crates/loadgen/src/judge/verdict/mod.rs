@@ -50,8 +50,6 @@ pub enum Blame {
 pub struct Reason {
     /// Name of the check that fired, such as `send-lag`.
     pub check: String,
-    /// Code of the check in older results, such as `C4`. `None`: the check has no code.
-    pub code: Option<String>,
     /// `warn` (the figures are usable) or `invalid` (they must not be used).
     pub level: Level,
     /// What the check found, in one sentence.
@@ -236,7 +234,6 @@ impl Reason {
     fn of(check: &CheckInfo, detail: Detail) -> Self {
         Self {
             check: check.name.to_owned(),
-            code: check.code.map(str::to_owned),
             level: detail.level,
             message: detail.message,
             fix: detail.fix.or_else(|| check.fix.map(str::to_owned)),

@@ -696,7 +696,6 @@ fn the_fix_gives_the_missing_warm_up() {
 fn a_sentence_has_the_cause_the_check_and_the_fix() {
     let mut reason = Reason {
         check: "send-lag".to_owned(),
-        code: None,
         level: Level::Warn,
         message: "sends are late".to_owned(),
         fix: Some("use fewer connections".to_owned()),
