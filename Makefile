@@ -8,18 +8,16 @@ SWEEP_ARGUMENTS ?= --rates 1000,2000,3000 --duration 6s
 AUDIT_TOOLS := $(CURDIR)/target/audit-tools
 BENCH_ARGUMENTS ?=
 PACKAGES := --package wsgiload-pybind --package loadgen --package refsrv
-FRONT_END := python/wsgiload/report/front_end/page.js
-FRONT_END_SOURCES := $(wildcard frontend/*.json frontend/*.mjs frontend/src/*.ts frontend/src/*.css)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help schemas sweep test test-long test-vm fuzz fuzz-decoder check audit-dependencies build wheel lock servers bench clean
+.PHONY: help front-end schemas sweep test test-long test-vm fuzz fuzz-decoder check audit-dependencies build wheel lock servers bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-sweep: $(VENV)/.built $(FRONT_END) ## Measure the default servers and uWSGI at 1,000, 2,000 and 3,000 requests per second
+sweep: build ## Measure the default servers and uWSGI at 1,000, 2,000 and 3,000 requests per second
 	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
 
 test: build ## Run the tests, except the long ones (test-long) and those in virtual machines (test-vm)
@@ -56,7 +54,7 @@ test-long: build ## Run the full accuracy tests, all hostile servers and the soa
 test-vm: build ## Test the limits under cgroup v2, as root and under systemd, in three emulated machines
 	@tools/test-vm
 
-check: build ## Check formatting, lints, types, crate docs, the extension's type stubs and the front end
+check: build frontend/node_modules/.installed ## Check formatting, lints, types, crate docs, the extension's type stubs and the front end
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --document-private-items
@@ -65,6 +63,10 @@ check: build ## Check formatting, lints, types, crate docs, the extension's type
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest wsgiload._loadgen
+	@# The stored script of the page must be what its sources produce.
+	rm -rf target/stored-front-end && cp -r python/wsgiload/report/front_end target/stored-front-end
+	$(MAKE) --no-print-directory front-end
+	diff --recursive --brief target/stored-front-end python/wsgiload/report/front_end
 	npm --prefix frontend run check --silent
 
 audit-dependencies: $(VENV)/.installed ## Check licenses, sources and known vulnerabilities of all dependencies with cargo-deny and pip-audit
@@ -75,7 +77,7 @@ audit-dependencies: $(VENV)/.installed ## Check licenses, sources and known vuln
 schemas: build ## Regenerate the JSON Schemas and docs/metrics.md from the document types
 	$(BIN)/python -m wsgiload.documents.generate .
 
-build: $(VENV)/.built $(FRONT_END) ## Build .venv with wsgiload, target/release/loadgen and target/release/refsrv
+build: $(VENV)/.built ## Build .venv with wsgiload, target/release/loadgen and target/release/refsrv
 
 $(VENV)/.installed: requirements/locked.txt
 	tools/system-packages "$(PYTHON)"
@@ -89,17 +91,17 @@ $(VENV)/.built: $(VENV)/.installed $(RUST_SOURCES) pyproject.toml
 	env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --locked --uv
 	touch $@
 
+# Node.js is needed to change or check the page's script, not to build wsgiload.
 # Without install scripts: none of the packages needs one.
 frontend/node_modules/.installed: frontend/package.json frontend/package-lock.json
-	tools/system-packages "$(PYTHON)"
+	@command -v npm >/dev/null || tools/system-packages "$(PYTHON)" nodejs npm
 	npm --prefix frontend ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-$(FRONT_END): frontend/node_modules/.installed $(FRONT_END_SOURCES)
+front-end: frontend/node_modules/.installed ## Build the script of the report page, which is stored in the repository
 	npm --prefix frontend run build --silent
-	touch $@
 
-wheel: $(VENV)/.installed $(FRONT_END) ## Build an installable wheel into dist/
+wheel: $(VENV)/.installed ## Build an installable wheel into dist/
 	WSGILOAD_GIT_SHA="$$(git rev-parse HEAD 2>/dev/null)" $(BIN)/maturin build --profile distribution --locked --out dist
 
 lock: $(VENV)/.installed ## Update all locked dependencies to their newest versions
@@ -119,4 +121,4 @@ servers: build ## Install every catalogue server with its system packages, and v
 	$(BIN)/wsgiload servers check --all $(CHECK_ARGUMENTS)
 
 clean: ## Remove all build products; stored runs are kept
-	rm -rf $(VENV) target dist frontend/node_modules frontend/build frontend/src/generated $(dir $(FRONT_END)) python/wsgiload/_loadgen*.so .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) target dist frontend/node_modules frontend/build frontend/src/generated python/wsgiload/_loadgen*.so .pytest_cache .mypy_cache .ruff_cache

@@ -174,17 +174,6 @@ def test_the_name_of_a_server_cannot_end_the_script() -> None:
     assert shown == (r"a</script>&\x1b[2J\u202e\udc80",)
 
 
-def test_without_a_built_front_end_the_page_has_only_its_tables(
-    run_dir: Path, source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bare = page_of.FrontEnd("", "", "default-src 'none'")
-    monkeypatch.setattr(page_of, "front_end", lambda: bare)
-    plain = write_html(run_dir).read_text(encoding="utf-8")
-    assert "<script" not in plain and "built without its front end" in plain
-    assert plain.count("<table") == source.count("<table") > 4 + 23
-    assert "built without its front end" not in source and "<noscript>" in source
-
-
 def test_element_ids_are_unique(page: Page) -> None:
     identifiers = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(identifiers) == len(set(identifiers))

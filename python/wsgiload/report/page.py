@@ -110,11 +110,8 @@ def _all_shown(value: object) -> object:
 
 @cache
 def front_end() -> FrontEnd:
-    """The output of ``make build`` in ``frontend/``; without it, pages have tables only."""
+    """The output of ``make front-end``, which is stored in the repository."""
     folder = files("wsgiload.report").joinpath("front_end")
-    if not folder.joinpath("page.js").is_file():
-        return FrontEnd("", "", _POLICY)
-
     script = folder.joinpath("page.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     style = folder.joinpath("page.css").read_text("utf-8")
