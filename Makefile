@@ -10,9 +10,11 @@ BENCH_ARGUMENTS ?=
 PACKAGES := --package wsgiload-pybind --package loadgen --package refsrv
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
 export CARGO_TERM_COLOR ?= auto
+# Chooses the cases of tests that would take too long with all of them.
+export WSGILOAD_TEST_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0) 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help front-end schemas sweep test test-long test-vm fuzz fuzz-decoder check audit-dependencies build wheel lock servers bench clean
+.PHONY: help front-end schemas sweep test test-all test-long test-vm fuzz fuzz-decoder check audit-dependencies build wheel lock servers bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,22 +22,26 @@ help: ## List the targets
 sweep: build ## Measure the default servers and uWSGI at 1,000, 2,000 and 3,000 requests per second
 	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
 
-test: build ## Run the tests, except the long ones (test-long) and those in virtual machines (test-vm)
-	@# One test needs a library for bjoern, and is skipped if that cannot be installed.
-	@tools/system-packages "$(PYTHON)" $$($(BIN)/python tools/server-packages bjoern) || true
-	@# Report pages are tested in a browser, if one is installed or can be installed.
-	@command -v chromium >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" chromium || true
-	@# wsgiload audit is tested with the output of other load generators (stored output if one is missing),
-	@# and their requests are compared with those of loadgen --as.
-	@for pair in wrk:wrk ab:apache2-utils httperf:httperf; do \
-	  PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || tools/system-packages "$(PYTHON)" "$${pair#*:}" || true; done
-	@# A Django app is measured with a real database, if one is installed or can be installed.
-	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" postgresql || true
-	cargo test --release --locked --workspace
-	npm --prefix frontend test --silent
+test: build ## Run the tests that need nothing but the build
+	@echo "cases are chosen by WSGILOAD_TEST_SEED=$(WSGILOAD_TEST_SEED)"
+	cargo test --release --locked --workspace --lib --bins --test layers --test allocations
 	@# These tests measure nothing, so they may run on all cores.
 	$(BIN)/pytest --numprocesses auto tests/unit tests/contract
-	$(BIN)/pytest --ignore tests/unit --ignore tests/contract
+	$(BIN)/pytest -m essential tests/integration tests/limits
+	@echo "not run: real loads with every kind of server, browser, databases, fuzzing (make test-all); hours-long tests (make test-long); cgroup v2 and systemd (make test-vm)"
+
+test-all: build frontend/node_modules/.installed ## Run all other tests, except the long ones (test-long) and those in virtual machines (test-vm)
+	@echo "cases are chosen by WSGILOAD_TEST_SEED=$(WSGILOAD_TEST_SEED)"
+	@# Tests skip what cannot be installed: a library for bjoern, a browser for the report pages, a database,
+	@# and other load generators (their stored output is used instead).
+	@tools/system-packages "$(PYTHON)" $$($(BIN)/python tools/server-packages bjoern) || true
+	@command -v chromium >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" chromium || true
+	@for pair in wrk:wrk ab:apache2-utils httperf:httperf; do \
+	  PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || tools/system-packages "$(PYTHON)" "$${pair#*:}" || true; done
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" postgresql || true
+	cargo test --release --locked --workspace --test '*'
+	npm --prefix frontend test --silent
+	$(BIN)/pytest -m "not essential" --ignore tests/unit --ignore tests/contract
 
 fuzz: build fuzz-decoder ## Fuzz the file parsers, the HTTP/2 client and the response decoder, FUZZ_SECONDS (600) each; needs a C++ compiler
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)

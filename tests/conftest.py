@@ -1,4 +1,4 @@
-"""Signal handlers and reruns for all tests."""
+"""Signal handlers, reruns, and the tests that ``make test`` runs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,27 @@ NEVER_RERUN = {
     "test_secrets",
 }
 
+# The tests of real processes that ``make test`` runs: one of each kind of thing a user does.
+# ``make test-all`` runs the others.
+ESSENTIAL = {
+    "test_endings": {
+        "test_a_killed_sweep_leaves_no_process_and_no_control_group",
+        "test_an_interrupt_keeps_the_finished_cells_and_leaves_nothing_running",
+    },
+    "test_load": {
+        "test_a_closed_loop_uses_the_requested_number_of_connections",
+        "test_a_failed_threshold_is_named_and_gives_exit_code_99_if_the_measurement_is_valid",
+        "test_an_open_loop_sends_every_scheduled_request",
+        "test_the_command_writes_the_same_document",
+    },
+    "test_secrets": {
+        "test_a_sweep_is_resumed_only_with_its_secrets",
+        "test_a_sweep_reveals_no_secrets",
+    },
+}
+# The fixture of one sweep of three servers, which many quick tests examine.
+ESSENTIAL_FIXTURE = "hello"
+
 
 def pytest_configure() -> None:
     """Restore signals that the commands under test would inherit as ignored: a shell ignores SIGINT
@@ -30,8 +51,13 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Rerun a failed timed test once; pytest's summary counts it as ``rerun``."""
+    """Mark the essential tests. Rerun a failed timed test once; pytest's summary counts it as
+    ``rerun``."""
     for item in items:
+        name = item.name.partition("[")[0]
+        fixtures = getattr(item, "fixturenames", ())
+        if name in ESSENTIAL.get(item.path.stem, ()) or ESSENTIAL_FIXTURE in fixtures:
+            item.add_marker(pytest.mark.essential)
         is_timed = any(item.path.is_relative_to(directory) for directory in TIMED_DIRECTORIES)
         if is_timed and item.path.stem not in NEVER_RERUN:
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=2))

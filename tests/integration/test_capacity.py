@@ -69,7 +69,7 @@ def test_a_search_against_a_url_stores_all_results(command: Command) -> None:
     server = only_server(document)
     require_undisturbed(result, server)
     assert schema_errors("capacity-1", document) == []
-    assert (document["schema_version"], document["slo"]) == (2, ["p99<400ms", "error_rate<=0.1%"])
+    assert (document["schema_version"], document["slo"]) == (1, ["p99<400ms", "error_rate<=0.1%"])
     assert document["recommendations"] == [], "a single server needs no recommendation"
 
     low, high = server["bracket"]

@@ -7,7 +7,6 @@ cells are readable.
 
 from __future__ import annotations
 
-import datetime
 import os
 import random
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.selection import IS_LONG, SEED
 from wsgiload.limits import v1
 
 from .command import Command
@@ -31,17 +31,16 @@ from .kill_table import (
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
-ROWS_PER_DAY = 40
+ROWS = 40
 # Only cgroup v1 allows child groups with limits in a group that contains processes.
 IS_V1 = "cpu" in v1.find_own(Path("/"))
-IS_LONG = "WSGILOAD_LONG_TESTS" in os.environ
 JOBS = int(os.environ.get("KILL_TABLE_JOBS", "4" if IS_LONG and IS_V1 else "1"))
 
 
-def rows_of_today(rows: list[Row]) -> list[Row]:
-    """Every n-th row, from a different first row every day."""
-    spacing = max(1, len(rows) // ROWS_PER_DAY)
-    return rows[datetime.date.today().toordinal() % spacing :: spacing]
+def chosen_rows(rows: list[Row]) -> list[Row]:
+    """Every n-th row; the seed chooses the first."""
+    spacing = max(1, len(rows) // ROWS)
+    return rows[SEED % spacing :: spacing]
 
 
 @pytest.mark.timeout(4 * 3600)
@@ -51,7 +50,7 @@ def test_killed_processes_leave_nothing_behind(command: Command, tmp_path: Path)
         steps = record_steps(template, tmp_path / "steps", place)
     table = [row for step, living in steps for row in rows_at(step, living)]
     random.Random(len(table)).shuffle(table)  # so that every part covers the whole table
-    rows = table if IS_LONG else rows_of_today(table)
+    rows = table if IS_LONG else chosen_rows(table)
 
     outcomes = run_rows(rows, template, tmp_path, JOBS)
 

@@ -151,7 +151,7 @@ def test_the_summary_matches_its_schema_and_contains_every_cell(
 
 def test_the_run_file_contains_plan_and_host(hello: tuple[Command, CommandResult]) -> None:
     run = read_json(hello[1].run_dir / "run.json")
-    assert (run["schema_version"], run["status"]) == (2, "complete")
+    assert (run["schema_version"], run["status"]) == (1, "complete")
     assert run["plan"]["cpu_plan"]["server_cpus"] == hello[1].summary["experiment"]["server_cpus"]
     assert {processor["cpu"] for processor in run["host"]["topology"]} == os.sched_getaffinity(0)
     assert run["plan"]["order"] == hello[1].summary["order"]

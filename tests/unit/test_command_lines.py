@@ -3,8 +3,6 @@ message. Nothing is started."""
 
 from __future__ import annotations
 
-import datetime
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.selection import IS_LONG, SEED
 from wsgiload import cli
 from wsgiload.errors import (
     EXIT_INTERRUPTED,
@@ -44,8 +43,8 @@ VALUES = (
     *("\x1b]0;title\x07", "\u202e", "\udcff"),
 )
 MAX_CHARACTERS = 20_000
-# A sample per command and day, which takes about a second; WSGILOAD_LONG_TESTS runs all cases.
-CASES_PER_DAY = 300
+# A sample per command, which takes about a second; WSGILOAD_LONG_TESTS runs all cases.
+CASES = 300
 
 
 @pytest.fixture(autouse=True)
@@ -76,11 +75,11 @@ def command_lines_of(name: str) -> Iterator[list[str]]:
             yield [name, *COMMANDS[name], option, value]
 
 
-def sample_of_today(command_lines: list[list[str]]) -> list[list[str]]:
-    if "WSGILOAD_LONG_TESTS" in os.environ:
+def sample(command_lines: list[list[str]]) -> list[list[str]]:
+    if IS_LONG:
         return command_lines
-    rng = random.Random(datetime.date.today().toordinal())
-    return rng.sample(command_lines, min(CASES_PER_DAY, len(command_lines)))
+    rng = random.Random(SEED)
+    return rng.sample(command_lines, min(CASES, len(command_lines)))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -94,7 +93,7 @@ def test_each_command_line_ends_with_a_documented_exit_code(
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path / "run")
 
-    for arguments in sample_of_today(list(command_lines_of(name))):
+    for arguments in sample(list(command_lines_of(name))):
         description = [ascii(argument)[:60] for argument in arguments]
         code = cli.run(arguments)
         output = capsys.readouterr()

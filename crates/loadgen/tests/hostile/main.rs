@@ -1,8 +1,7 @@
 //! Hostile servers with every protocol and load model: whatever a server sends, each load ends in
 //! time with little memory, and each request has one outcome, which blames the server.
 //!
-//! `make test` runs a part of the scenarios, a different part each day; `make test-long` runs all
-//! of them. This is a separate program so that other tests do not affect its memory use.
+//! `make test-all` runs a part of the scenarios, chosen by a seed; `make test-long` runs all of them. This is a separate program so that other tests do not affect its memory use.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 

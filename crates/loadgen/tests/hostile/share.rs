@@ -1,49 +1,37 @@
 //! The part of the scenarios that a run covers.
 
 use std::io::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Number of parts, each of which takes about three minutes on two cores.
-const SHARES: usize = 4;
-const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+/// Number of parts, each of which takes about a minute on two cores.
+const SHARES: u64 = 12;
 
-/// Selects the share, from 1. If unset, the share of the day is run.
-const VARIABLE: &str = "WSGILOAD_HOSTILE_SHARE";
+/// A seed that chooses the part, so that a failure can be repeated; `make` derives it from the
+/// commit.
+const VARIABLE: &str = "WSGILOAD_TEST_SEED";
 
 /// One of the parts into which the scenarios are divided.
 #[derive(Clone, Copy)]
-pub struct Share(usize);
+pub struct Share(u64);
 
 impl Share {
-    /// The share that the environment variable selects, or the share of the day.
+    /// The share that the environment variable chooses; without it, the first.
     pub fn chosen() -> Self {
-        let share = match std::env::var(VARIABLE) {
-            Ok(text) => Self::numbered(&text)
-                .unwrap_or_else(|| panic!("{VARIABLE}={text}: set 1 to {SHARES}, or unset it")),
-            Err(_) => Self::of_today(),
-        };
-        let number = share.0 + 1;
+        let seed: u64 = std::env::var(VARIABLE).map_or(0, |text| {
+            text.parse()
+                .unwrap_or_else(|_| panic!("{VARIABLE}={text}: not a number"))
+        });
+        let share = Self(seed % SHARES);
         print_line(&format!(
-            "share {number} of {SHARES}, selected by {VARIABLE} or the day; make test-long runs all"
+            "share {} of {SHARES}, chosen by {VARIABLE}={seed}; make test-long runs all",
+            share.0 + 1
         ));
-
         share
     }
 
-    fn numbered(text: &str) -> Option<Self> {
-        let number: usize = text.parse().ok()?;
-        (1..=SHARES).contains(&number).then(|| Self(number - 1))
-    }
-
-    fn of_today() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let days = since.as_secs() / SECONDS_PER_DAY;
-        Self(usize::try_from(days).unwrap() % SHARES)
-    }
-
-    /// Every fourth scenario. Similar scenarios are neighbors, so they run on different days.
+    /// Every twelfth scenario. Similar scenarios are neighbors, so they are in different shares.
     pub fn of<T>(self, all: Vec<T>) -> Vec<T> {
-        all.into_iter().skip(self.0).step_by(SHARES).collect()
+        let (first, spacing) = (self.0 as usize, SHARES as usize);
+        all.into_iter().skip(first).step_by(spacing).collect()
     }
 }
 
@@ -55,15 +43,10 @@ pub fn print_line(text: &str) {
 
 #[test]
 fn the_shares_together_contain_every_scenario_once() {
-    let shares = (1..=SHARES).map(|number| Share::numbered(&number.to_string()).unwrap());
-    let mut covered: Vec<usize> = shares
-        .flat_map(|share| share.of((0..75).collect()))
+    let mut covered: Vec<usize> = (0..SHARES)
+        .flat_map(|share| Share(share).of((0..75).collect()))
         .collect();
     covered.sort_unstable();
 
     assert_eq!(covered, (0..75).collect::<Vec<_>>());
-
-    for text in ["0", "5", "-1", "", "all"] {
-        assert!(Share::numbered(text).is_none(), "{text}");
-    }
 }
