@@ -45,7 +45,6 @@ SWEEP_ONLY = """
 ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--store-secrets"}
 ONLY_LOAD |= {"--live", "--html", "--verbose", "--reruns"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--version", "--wire", "--explain", "--schema"}
-ONLY_LOADGEN |= {"--as"}
 
 
 def commands(group: click.Group = wsgiload, path: str = "") -> Iterator[tuple[str, click.Command]]:

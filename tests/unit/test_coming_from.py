@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import click
@@ -13,12 +12,9 @@ import pytest
 from wsgiload.cli import run, wsgiload
 
 ROOT = Path(__file__).parents[2]
-LOADGEN = ROOT / "target" / "release" / "loadgen"
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 WSGILOAD_COMMANDS = re.findall(r"`(wsgiload (?:load|sweep|compare) [^`]+)`", PAGE)
-COMPATIBILITY_COMMANDS = re.findall(r"`(loadgen --as [^`]+ [^`]+)`", PAGE)
 TOOLS = {"wrk", "wrk2", "ab", "httperf", "hey", "oha", "FunkLoad"}
-WITH_COMPATIBILITY_MODE = {"wrk", "ab", "httperf", "FunkLoad"}
 # Files used by the command lines.
 FILES = {
     "shop.targets": "GET /\n",
@@ -46,19 +42,10 @@ def sections() -> dict[str, str]:
 def test_every_tool_has_a_table_of_commands_and_of_figures() -> None:
     tool_sections = sections()
     assert set(" ".join(tool_sections).replace(" and ", " ").split()) == TOOLS
-    for name, section in tool_sections.items():
-        mode = "compatibility mode | " if name in WITH_COMPATIBILITY_MODE else ""
-        assert f"| command | {mode}equivalent `wsgiload` command |" in section
+    for section in tool_sections.values():
+        assert "| command | equivalent `wsgiload` command |" in section
         assert "| figure | where to find it in `wsgiload` |" in section
     assert len(WSGILOAD_COMMANDS) > 15
-
-
-@pytest.mark.parametrize("tool", sorted(WITH_COMPATIBILITY_MODE - {"FunkLoad"}))
-def test_a_compatibility_mode_takes_the_original_command_line(tool: str) -> None:
-    rows = re.findall(rf"^\| `({tool} [^`]+)` \| `([^`]+)` \|", sections()[tool], re.MULTILINE)
-    assert len(rows) >= 3
-    for original, mode in rows:
-        assert mode == f"loadgen --as {original}"
 
 
 @pytest.mark.usefixtures("working_directory")
@@ -70,22 +57,3 @@ def test_each_wsgiload_command_line_is_valid(line: str, capsys: pytest.CaptureFi
     else:  # these commands need an app or stored runs
         group = click.Context(wsgiload, **wsgiload.context_settings)
         assert wsgiload.commands[command].make_context(command, arguments, parent=group).args == []
-
-
-@pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
-@pytest.mark.parametrize("line", COMPATIBILITY_COMMANDS)
-def test_each_command_line_of_a_compatibility_mode_is_valid(
-    line: str, working_directory: Path
-) -> None:
-    arguments = shlex.split(line)[1:]
-    options = [] if "--help" in arguments else ["--dry-run"]
-
-    process = subprocess.run(
-        [LOADGEN, *arguments, *options],
-        cwd=working_directory,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert process.returncode == 0, process.stderr
-    assert "--help" in arguments or "loadgen: equivalent: " in process.stderr

@@ -244,10 +244,6 @@ pub struct Arguments {
     /// Print the complete plan without sending a request
     #[arg(long)]
     pub dry_run: bool,
-    /// Translate a command line of wrk, ab, httperf or funkload into a loadgen command, print it
-    /// and run it. Must be the first option; --as TOOL --help lists the options of TOOL
-    #[arg(long = "as", value_name = "TOOL", value_parser = values::refuse_late_dialect)]
-    dialect: Option<String>,
     /// Refused: -t means threads in wrk, timeout in oha and duration in locust
     #[arg(short = 't', hide = true, num_args = 0..=1, value_parser = values::refuse_t)]
     ambiguous: Option<String>,

@@ -1,19 +1,15 @@
 //! `loadgen`: the load generator alone, for use without Python. Prints the report's JSON.
 
 mod arguments;
-mod dialects;
 mod explain;
 mod foreign_text;
 
-use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use arguments::Arguments;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
-use dialects::{LoadgenCommand, Refusal};
-use loadgen::plan::SessionPlan;
 use loadgen::{Level, LoadError, LoadReport, Outcome, StopToken};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -22,55 +18,15 @@ const EXIT_SERVER: u8 = 97;
 const EXIT_INVALID: u8 = 98;
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Exit codes by priority. The exit code of several loads is the first of these that one of them
-/// returned.
-const EXIT_CODES_BY_PRIORITY: [u8; 4] = [EXIT_USAGE, EXIT_INTERRUPTED, EXIT_SERVER, EXIT_INVALID];
-
 fn main() -> ExitCode {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some((tool, words_of_tool)) = dialects::requested(&words) {
-        return match dialects::translate(&tool, words_of_tool) {
-            Ok(commands) => run_all(&commands),
-            Err(Refusal::Printed(error)) => error.exit(),
-            Err(Refusal::Message(message)) => {
-                warn(&message);
-                ExitCode::from(EXIT_USAGE)
-            }
-        };
-    }
-
     let matches = Arguments::command().get_matches();
     if let Some(exit_code) = reference(&matches) {
         return exit_code;
     }
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let stop = StopToken::new();
-    let ended = run_load(&arguments, &matches, Vec::new(), &stop);
+    let ended = run_load(&arguments, &matches, &stop);
     ExitCode::from(code_of(ended, &stop))
-}
-
-/// Prints and runs the loads of another tool's command line, one after the other.
-fn run_all(commands: &[LoadgenCommand]) -> ExitCode {
-    let stop = StopToken::new();
-    let mut codes = Vec::new();
-    for command in commands {
-        let parsed = Arguments::command().try_get_matches_from(command.words());
-        let matches = parsed.unwrap_or_else(|error| error.exit());
-        let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-        if !arguments.quiet {
-            warn(&format!("equivalent: {}", command.line()));
-            command.notes.iter().for_each(|note| warn(note));
-        }
-        let ended = run_load(&arguments, &matches, command.session_plans(), &stop);
-        codes.push(code_of(ended, &stop));
-        if stop.is_stopped() {
-            break;
-        }
-    }
-    let worst = EXIT_CODES_BY_PRIORITY
-        .into_iter()
-        .find(|code| codes.contains(code));
-    ExitCode::from(worst.unwrap_or(0))
 }
 
 /// The exit code of a load. Prints why it failed.
@@ -132,17 +88,13 @@ impl From<String> for Failure {
     }
 }
 
-/// Runs one load, with these sessions if there are any.
+/// Runs one load.
 fn run_load(
     arguments: &Arguments,
     matches: &ArgMatches,
-    sessions: Vec<SessionPlan>,
     stop: &StopToken,
 ) -> Result<LoadReport, Failure> {
-    let (mut plan, notes) = arguments.plan()?;
-    if !sessions.is_empty() {
-        plan.sessions = sessions;
-    }
+    let (plan, notes) = arguments.plan()?;
     loadgen::check(&plan)?;
     if !arguments.quiet {
         let warnings = Arguments::warnings(matches, &plan);

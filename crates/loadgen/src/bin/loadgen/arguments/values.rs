@@ -82,13 +82,6 @@ pub fn refuse_t(_: &str) -> Result<String, String> {
     )
 }
 
-/// Refuses `--as` unless it is the first option.
-pub fn refuse_late_dialect(tool: &str) -> Result<String, String> {
-    Err(format!(
-        "--as must be the first option; write loadgen --as {tool} …"
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
