@@ -180,11 +180,14 @@ def replace_file(path: Path, data: bytes, *, is_synced: bool = False) -> None:
     with suppress(FileNotFoundError):
         old_mode = path.lstat().st_mode
     mode = stat.S_IMODE(old_mode) if stat.S_ISREG(old_mode) else None
-    unfinished = new_sibling(path, data, mode, is_synced=is_synced)
+    unfinished = None
     try:
+        unfinished = new_sibling(path, data, mode, is_synced=is_synced)
         unfinished.replace(path)
-    except OSError:
-        unfinished.unlink()
+    except OSError as error:
+        if unfinished is not None:
+            unfinished.unlink()
+        error.filename = str(path)  # the other name says nothing to the user
         raise
 
 

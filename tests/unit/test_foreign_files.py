@@ -143,6 +143,17 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_failed_write_names_the_file_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.mkdir()  # which no file replaces
+
+    with pytest.raises(OSError, match=r"a\.json") as raised:
+        replace_file(path, b"new")
+
+    assert raised.value.filename == str(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_result_may_go_to_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
