@@ -15,10 +15,11 @@ from jsonschema import Draft202012Validator
 
 from wsgiload.audit.audit import audit, read_files
 from wsgiload.audit.findings import FINDINGS
-from wsgiload.audit.read import MAX_FILE_BYTES, Stated
+from wsgiload.audit.read import Stated
 from wsgiload.cli import run
 from wsgiload.documents.audit import AuditReport
 from wsgiload.documents.schema import load_schema
+from wsgiload.foreign_files import OTHER_RESULT
 
 WRK = """\
 Running 10s test @ http://127.0.0.1:8000/
@@ -222,7 +223,7 @@ def test_a_directory_without_results_is_an_error(
         (b"hello", "not the output of a known load generator; audit reads wrk, wrk2, ab, "),
         (b"\x00\xff\xfe", "not the output of a known load generator"),
         (b"[" * 100_000, "not the output of a known load generator"),
-        (b" " * (MAX_FILE_BYTES + 1), "larger than 16 MiB"),
+        (b" " * (OTHER_RESULT.max_bytes + 1), "larger than 16 MiB"),
         (b'{"latencyPercentiles": {}, "summary": 3}', "not a result of oha: "),
         (b'{"latencies": {"50th": "x"}}', "not a result of vegeta: "),
         (b'{"latencies": {"50th": 1}' + b'[' * 100_000, "not JSON: "),

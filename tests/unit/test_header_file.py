@@ -90,5 +90,5 @@ def test_the_file_name_is_required() -> None:
 
 
 def test_a_directory_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Is a directory"):
+    with pytest.raises(UsageError, match="is a directory"):
         parse_headers(f"@{tmp_path}")

@@ -48,9 +48,12 @@ def rank(
 ) -> tuple[RankingLevel, ...]:
     """``ranking`` of an answer, the highest load level first."""
     runs_by_level = counted_runs(cells)
+    trials_by_level: dict[ServerLevel, list[CellResult]] = {}
+    for cell in cells:
+        trials_by_level.setdefault(level_of(cell), []).append(cell)
     by_level: dict[tuple[float, float | None, int | None, str | None], list[_Place]] = {}
     for where, runs in runs_by_level.items():
-        trials = tuple(cell for cell in cells if level_of(cell) == where)
+        trials = tuple(trials_by_level[where])
         place = _Place(where, tuple(runs[run] for run in sorted(runs)), trials)
         height = where.rate if where.rate is not None else float(where.connections or 0)
         key = (height, where.rate, where.connections, trials[0].app)

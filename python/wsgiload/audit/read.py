@@ -15,8 +15,8 @@ from wsgiload.audit.run import AuditTool, Part, Run
 from wsgiload.audit.tools import TOOLS
 from wsgiload.documents.audit import Figures
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import OTHER_RESULT, RefusedFile, read_file
 
-MAX_FILE_BYTES = 16 << 20
 MAX_FILES = 10_000
 MAX_PARTS = 10_000
 # These tools have no option for a rate.
@@ -94,15 +94,11 @@ def _parts(tool: AuditTool, content: str) -> Sequence[Part]:
 
 def _content(path: Path) -> str:
     try:
-        with path.open("rb") as file:  # it may be a pipe, which has no size
-            content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
+        content = read_file(OTHER_RESULT, path)
+    except FileNotFoundError as error:
         raise UsageError(f"cannot be read: {error.strerror}") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise UsageError(
-            f"larger than {MAX_FILE_BYTES >> 20} MiB",
-            "audit the summary, not the individual requests",
-        )
+    except RefusedFile as error:  # whoever shows it names the file
+        raise UsageError(error.cause.removeprefix(f"{path} "), error.fix) from error
     return content.decode("utf-8", errors="replace").replace("\r\n", "\n")
 
 

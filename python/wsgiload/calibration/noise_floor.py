@@ -25,6 +25,7 @@ from wsgiload.documents.load_report import Blame, Distribution, LoadReport, Reas
 from wsgiload.documents.run_info import HostFacts
 from wsgiload.environments.cache import cache_folder
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import replace_file
 from wsgiload.host.facts import host_facts
 from wsgiload.loads.options import Keepalive
 from wsgiload.units import NS_PER_S
@@ -143,12 +144,10 @@ def _file() -> Path:
 def store_calibration(conditions: Conditions, document: Calibration) -> Path:
     """Store the noise floor in the user's cache, replacing the last one with the same key."""
     path = _file()
-    unfinished = path.with_suffix(".unfinished")
     stored = _read() | {conditions.key: document}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(stored), indent=1))
-        unfinished.replace(path)
+        replace_file(path, msgspec.json.format(msgspec.json.encode(stored), indent=1))
     except OSError as error:
         fix = "set WSGILOAD_CACHE_DIR to a writable directory"
         raise UsageError(f"cannot write {path}: {error.strerror}", fix) from error

@@ -16,6 +16,7 @@ from wsgiload.documents.codec import SCHEMA_VERSION
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import plain
+from wsgiload.foreign_files import require_plain
 from wsgiload.report import print_comparison, terminal, write_change
 
 EXAMPLES = (
@@ -45,6 +46,8 @@ def compare(
     that changed between the runs.
     """
     check_destinations(json_file, html)
+    for run in (run_a, run_b):
+        require_plain(run)
     with reporting_damage(run_a, run_b):
         summaries = (read_summary(run_a), read_summary(run_b))
         change = _change((run_a, run_b), summaries, figure)

@@ -6,10 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import HEADERS, read_file
 from wsgiload.loads.request import is_field_value, parse_header
-
-# More than any server accepts.
-MAX_FILE_BYTES = 1 << 20
 
 
 def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
@@ -41,14 +39,8 @@ def _path_of(name: str) -> Path:
 
 def _text_of(path: Path) -> str:
     try:
-        with path.open("rb") as file:  # which may be a pipe, and so has no size
-            content = file.read(MAX_FILE_BYTES + 1)
-        if len(content) > MAX_FILE_BYTES:
-            raise UsageError(
-                f"{path} is larger than 1 MiB", "name a file with one header field per line"
-            )
-        return content.decode("utf-8-sig")
-    except OSError as error:
+        return read_file(HEADERS, path).decode("utf-8-sig")
+    except FileNotFoundError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeError:
         raise UsageError(f"{path} is not UTF-8", "use ASCII") from None

@@ -14,6 +14,7 @@ from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FILE
 from wsgiload.cli._output import check_destinations, complain
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import BODY, HAR, OPENAPI, FileKind, read_file, write_named
 from wsgiload.loads.access_log import targets_of_access_log
 from wsgiload.loads.curl import targets_of_curl
 from wsgiload.loads.har import targets_of_har
@@ -32,10 +33,7 @@ _ACCESS_LOG_EXAMPLES = ("wsgiload import access-log access.log -o shop.targets",
 _OPENAPI_EXAMPLES = ("wsgiload import openapi openapi.json -o shop.targets", _LOAD)
 
 _STANDARD_INPUT = "-"
-_MAX_HAR_BYTES = 512 << 20
 _MAX_COMMAND_BYTES = 4 << 20
-_MAX_BODY_BYTES = 16 << 20
-_MAX_DESCRIPTION_BYTES = 32 << 20
 _TO_JSON = (
     "uv run --no-project --with pyyaml python -c 'import json, sys, yaml; "
     "json.dump(yaml.safe_load(sys.stdin), sys.stdout, default=str)'"
@@ -75,7 +73,7 @@ def import_group() -> None:
 def har(file: Path, out: Path | None) -> None:
     """Convert a browser's HAR file to a targets file."""
     check_destinations(None, out)
-    content = _read(file, _MAX_HAR_BYTES)
+    content = _read(file, HAR)
     with _naming(file):
         imported = targets_of_har(content)
     _write(imported, out)
@@ -100,7 +98,7 @@ def curl(command: tuple[str, ...], out: Path | None) -> None:
     (text,) = command
     check_destinations(None, out)
     if text == _STANDARD_INPUT:
-        text = _read(Path(text), _MAX_COMMAND_BYTES).decode(errors="surrogateescape")
+        text = _standard_input(_MAX_COMMAND_BYTES).decode(errors="surrogateescape")
     _write(targets_of_curl(text, _read_body), out)
 
 
@@ -142,7 +140,7 @@ def openapi(file: Path, methods: tuple[str, ...], out: Path | None) -> None:
     FILE is an OpenAPI 2.0, 3.0 or 3.1 description in JSON.
     """
     check_destinations(None, out)
-    content = _read(file, _MAX_DESCRIPTION_BYTES)
+    content = _read(file, OPENAPI)
     with _naming(file):
         _require_json(file, content)
         imported = targets_of_openapi(content, methods)
@@ -170,23 +168,27 @@ def _read_body(name: str) -> bytes:
     """Read a body file that a curl command names."""
     if name == _STANDARD_INPUT:
         raise UsageError("the curl command reads standard input", "name a file instead")
-    return _read(Path(name), _MAX_BODY_BYTES)
+    return _read(Path(name), BODY)
 
 
-def _read(file: Path, max_bytes: int) -> bytes:
-    """Read standard input or a file, which may be a pipe and thus have no size."""
+def _read(file: Path, kind: FileKind) -> bytes:
+    if str(file) == _STANDARD_INPUT:
+        return _standard_input(kind.max_bytes)
     try:
-        if str(file) != _STANDARD_INPUT:
-            with file.open("rb") as opened:
-                content = opened.read(max_bytes + 1)
-        elif sys.stdin.isatty():
-            raise UsageError("standard input is a terminal", "redirect a file to standard input")
-        else:
-            content = sys.stdin.buffer.read(max_bytes + 1)
+        return read_file(kind, file)
+    except FileNotFoundError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _standard_input(max_bytes: int) -> bytes:
+    if sys.stdin.isatty():
+        raise UsageError("standard input is a terminal", "redirect a file to standard input")
+    try:
+        content = sys.stdin.buffer.read(max_bytes + 1)
     except OSError as error:
-        raise UsageError(f"cannot read {_shown(file)}: {error.strerror}") from error
+        raise UsageError(f"cannot read standard input: {error.strerror}") from error
     if len(content) > max_bytes:
-        raise UsageError(f"{_shown(file)} is larger than {max_bytes >> 20} MiB", "split it")
+        raise UsageError(f"standard input is larger than {max_bytes >> 20} MiB", "split it")
     return content
 
 
@@ -200,7 +202,7 @@ def _write(imported: ImportedTargets, out: Path | None) -> None:
         click.echo(imported.text, nl=False)
     else:
         try:
-            out.write_text(imported.text, encoding="utf-8")
+            write_named(out, imported.text.encode())
         except OSError as error:
             raise UsageError(f"cannot write {out}: {error.strerror}") from error
     for note in imported.notes:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from wsgiload import foreign_files
 from wsgiload.catalogue.user_server import parse_command
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadFlags, RequestFlags, SendingFlags
@@ -465,6 +466,6 @@ def read_file(path: Path | None) -> bytes | None:
     if path is None:
         return None
     try:
-        return path.read_bytes()
-    except OSError as error:
+        return foreign_files.read_file(foreign_files.BODY, path)
+    except FileNotFoundError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error

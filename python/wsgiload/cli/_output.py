@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import write_named
 from wsgiload.foreign_text import visible, visible_json
 
 # Matches ``http://…`` and ``host:8000/…``, but not a time of day in a file name.
@@ -28,7 +29,7 @@ def write_json(data: object, destination: str) -> None:
         _print(text)
         return
     try:
-        Path(destination).write_text(text + "\n", encoding="utf-8")
+        write_named(Path(destination), f"{text}\n".encode())
     except OSError as error:
         raise UsageError(f"cannot write {destination}: {error.strerror}") from error
 

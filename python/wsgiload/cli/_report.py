@@ -79,9 +79,9 @@ def report(
     texts = parse_objective(slo).texts if slo else []
     code, unreadable = EXIT_OK, EXIT_OK
     for run in runs:
-        for damage in damages(run):
-            complain(damage)
         try:
+            for damage in damages(run):
+                complain(damage)
             with reporting_damage(run):
                 recommendations = _report_one(run, aggregate, texts, verbose)
         except UsageError as error:

@@ -21,6 +21,7 @@ from wsgiload.cli._output import complain, say
 from wsgiload.cli._sweep import DESCRIPTION, RESULT, sweep
 from wsgiload.cli.config import Configuration, TomlValue
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import replace_file
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.claims import claims_tables
 from wsgiload.report.run_files import read_run
@@ -111,7 +112,7 @@ def _print_tables(
         experiment_file.title or experiment_file.path.stem, tables, experiment_file.changes
     )
     path = run_dir / "tables.md"
-    path.write_text(text, encoding="utf-8")
+    replace_file(path, text.encode())
     say(f"\n{text}", aside=aside)
     say(f"tables: {path}", aside=aside)
 

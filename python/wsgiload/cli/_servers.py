@@ -19,6 +19,7 @@ from wsgiload.environments.provision import installed_servers, provision_all
 from wsgiload.environments.versions import find_version
 from wsgiload.errors import EXIT_OK, EXIT_SERVER, WsgiloadError
 from wsgiload.experiment.public_options import ServerOptions
+from wsgiload.foreign_files import write_named
 from wsgiload.limits import enter_scope
 from wsgiload.report import print_checks, print_server, print_servers, terminal
 from wsgiload.report.catalogue import markdown_catalogue
@@ -193,7 +194,7 @@ def check(
     else:
         print_checks(results, terminal())
     if markdown is not None:
-        markdown.write_text(markdown_catalogue(catalogue, results), encoding="utf-8")
+        write_named(markdown, markdown_catalogue(catalogue, results).encode())
     return EXIT_OK if all(result.passed for result in results) else EXIT_SERVER
 
 

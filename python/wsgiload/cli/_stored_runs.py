@@ -10,6 +10,7 @@ from wsgiload.documents.codec import read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import RefusedFile
 
 
 @contextmanager
@@ -35,5 +36,7 @@ def host_of(run: Path) -> HostFacts | None:
     """The host of a run; None if it is not stored."""
     try:
         return read(RunInfo, run / "run.json").host
+    except RefusedFile:
+        raise
     except UsageError:
         return None  # a summary can be compared without run.json

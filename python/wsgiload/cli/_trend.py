@@ -14,6 +14,7 @@ from wsgiload.cli._stored_runs import read_summary, reporting_damage
 from wsgiload.documents.codec import read
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.errors import EXIT_OK, UsageError
+from wsgiload.foreign_files import require_plain
 from wsgiload.report import is_capacity_run, print_trend, terminal
 from wsgiload.results.integrity import damages
 
@@ -51,6 +52,7 @@ def report_trend(folders: Sequence[Path], *, verbose: bool) -> int:
 
 def _read(folder: Path) -> StoredRun:
     """Read the sweep in this directory. Raises UsageError if it is unusable."""
+    require_plain(folder)
     if is_capacity_run(folder):
         raise UsageError(
             f"{folder} is a capacity search, but --trend needs sweeps",

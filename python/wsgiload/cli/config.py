@@ -7,6 +7,7 @@ in ``pyproject.toml``, default. click resolves the first two; this module reads 
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import CONFIGURATION, read_file, too_deep
 
 TomlValue: TypeAlias = (
     "str | int | float | bool | date | time | Sequence[TomlValue] | Mapping[str, TomlValue]"
@@ -69,7 +71,7 @@ def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:
     """The tables of all files, the lowest precedence first."""
     tables: list[tuple[Path, Table]] = []
     project = folder / PROJECT_FILE
-    if project.is_file():
+    if _is_there(project):
         tool = read_toml(project).get("tool", {})
         if isinstance(tool, Mapping) and "wsgiload" in tool:
             own_table = tool["wsgiload"]
@@ -79,17 +81,24 @@ def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:
                 )
             tables.append((project, own_table))
     own = explicit or folder / OWN_FILE
-    if explicit is not None or own.is_file():
+    if explicit is not None or _is_there(own):
         tables.append((own, read_toml(own)))
     return tables
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is anything with this name; what cannot be read must not be ignored."""
+    return os.path.lexists(path)
 
 
 def read_toml(path: Path) -> Table:
     """Read a TOML file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
+        return tomllib.loads(read_file(CONFIGURATION, path).decode("utf-8-sig"))
+    except FileNotFoundError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except RecursionError as error:
+        raise too_deep(path) from error
     except ValueError as error:  # invalid TOML or UTF-8
         raise UsageError(f"{path} is not valid TOML: {error}") from error
 

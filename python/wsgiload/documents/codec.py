@@ -18,6 +18,16 @@ from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import (
+    CAPACITY,
+    LOAD_REPORT,
+    RUN_INFO,
+    SUMMARY,
+    FileKind,
+    read_file,
+    require_entries,
+    too_deep,
+)
 from wsgiload.foreign_text import visible, visible_json
 
 SCHEMA_VERSION: Final = 1
@@ -38,6 +48,12 @@ _TITLES: dict[type, str] = {
     CapacityResult: "result of a capacity search",
     RunInfo: "description of a run",
 }
+_FILES: dict[type, FileKind] = {
+    LoadReport: LOAD_REPORT,
+    Summary: SUMMARY,
+    CapacityResult: CAPACITY,
+    RunInfo: RUN_INFO,
+}
 
 
 def decode(kind: type[T], data: bytes | str, source: str) -> T:
@@ -52,17 +68,23 @@ def decode(kind: type[T], data: bytes | str, source: str) -> T:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
         raise UsageError(f"{source} is not a valid {_TITLES[kind]}: {error}") from error
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+    except RecursionError as error:
+        raise too_deep(source) from error
+    except (msgspec.DecodeError, UnicodeError) as error:
         raise UsageError(f"{source} is not JSON: {error}") from error
 
 
 def read(kind: type[T], path: Path) -> T:
-    """The document in a file. Raises UsageError like ``decode``, and if the file cannot be read."""
+    """The document in a file. Raises UsageError like ``decode``, and if the file is missing or
+    refused."""
     try:
-        data = path.read_bytes()
-    except OSError as error:
+        data = read_file(_FILES[kind], path)
+    except FileNotFoundError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", _NAME_A_RUN) from error
-    return decode(kind, data, str(path))
+    document = decode(kind, data, str(path))
+    if isinstance(document, Summary):
+        require_entries(SUMMARY, path, len(document.cells))
+    return document
 
 
 def encode(

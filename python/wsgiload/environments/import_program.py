@@ -251,8 +251,9 @@ def main() -> None:
     except BaseException as error:  # any method of an app's object may fail
         report = failure(error, "call", folder)
     if os.getpid() == our_pid:  # processes that the app forked get here, too
-        unfinished = Path(result + ".part")
-        unfinished.write_text(json.dumps(report))
+        unfinished = Path(f"{result}.{os.urandom(8).hex()}")
+        with unfinished.open("x") as stream:  # follows no link
+            stream.write(json.dumps(report))
         unfinished.rename(result)
     os._exit(0)  # do not wait for the app's threads
 

@@ -45,6 +45,7 @@ from wsgiload.environments.system import find_program, install_command, missing_
 from wsgiload.environments.uv import uv_program, uv_variables
 from wsgiload.environments.versions import interpreter_for
 from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
+from wsgiload.foreign_files import replace_file
 from wsgiload.foreign_text.legible_log import legible_log
 from wsgiload.host.memory_guard import unguarded
 
@@ -380,7 +381,7 @@ def _build(
         distributions = installed_distributions(unfinished)
         facts = _Facts(server=server.name, python=interpreter.version, distributions=distributions)
         text = msgspec.json.format(msgspec.json.encode(facts), indent=1)
-        (unfinished / FACTS_FILE).write_bytes(text + b"\n")
+        replace_file(unfinished / FACTS_FILE, text + b"\n")
         unfinished.rename(folder)
     finally:
         for leftover in (unfinished, temporary):

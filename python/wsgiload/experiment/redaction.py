@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from wsgiload.environments.cache import cache_folder
+from wsgiload.foreign_files import new_sibling
 from wsgiload.foreign_text import hide, without_secrets
 
 KEY_BYTES = 32
@@ -117,10 +118,7 @@ def _key() -> bytes:
     new_key = secrets.token_bytes(KEY_BYTES)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-        fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(new_key)
+        unfinished = new_sibling(path, new_key, 0o600)
         if path.exists():
             unfinished.replace(path)
         else:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from wsgiload.errors import UsageError
 from wsgiload.experiment.redaction import holds_redacted, public_value
+from wsgiload.foreign_files import VARIABLES, read_file
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -31,8 +32,8 @@ def read_variables(path: Path) -> dict[str, str]:
     """Read a file with one ``NAME=VALUE`` per line. Quotes and comments are as in a shell,
     ``export`` may precede a name, and nothing is expanded."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
+        text = read_file(VARIABLES, path).decode("utf-8-sig")
+    except FileNotFoundError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeError:
         raise UsageError(f"{path} is not UTF-8") from None

@@ -48,6 +48,7 @@ def make_legible(path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:
     legible = visible(text.decode(errors="backslashreplace").replace("\r\n", "\n")).encode()
     if len(legible) == size_bytes and legible == text:
         return
-    temporary = path.with_name(path.name + ".unfinished")
-    temporary.write_bytes(legible)
+    temporary = path.with_name(f".{os.urandom(8).hex()}.unfinished")
+    with temporary.open("xb") as file:  # follows no link
+        file.write(legible)
     temporary.rename(path)

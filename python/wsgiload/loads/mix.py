@@ -11,6 +11,7 @@ import msgspec
 from wsgiload._loadgen import read_sessions, read_targets
 from wsgiload.documents.load_plan import SessionPlan, WeightedRequest
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import SESSIONS, TARGETS, FileKind, checked_input
 
 Entry = TypeVar("Entry", WeightedRequest, SessionPlan)
 
@@ -22,20 +23,23 @@ Sessions = str | PathLike[str] | Sequence[SessionPlan] | Sequence[Mapping[str, o
 def targets_of(targets: Targets | None) -> tuple[WeightedRequest, ...]:
     """The weighted requests of a file, or those passed directly."""
     if isinstance(targets, str | PathLike):
-        return _from_file(fspath(targets), read_targets, WeightedRequest)
+        return _from_file(fspath(targets), TARGETS, read_targets, WeightedRequest)
     return tuple(_entry(entry, WeightedRequest) for entry in targets or ())
 
 
 def sessions_of(sessions: Sessions | None) -> tuple[SessionPlan, ...]:
     """The sessions of a file, or those passed directly."""
     if isinstance(sessions, str | PathLike):
-        return _from_file(fspath(sessions), read_sessions, SessionPlan)
+        return _from_file(fspath(sessions), SESSIONS, read_sessions, SessionPlan)
     return tuple(_entry(entry, SessionPlan) for entry in sessions or ())
 
 
-def _from_file(path: str, read: Callable[[str], str], kind: type[Entry]) -> tuple[Entry, ...]:
+def _from_file(
+    path: str, file: FileKind, read: Callable[[str], str], kind: type[Entry]
+) -> tuple[Entry, ...]:
     try:
-        entries = read(path)
+        with checked_input(file, path):
+            entries = read(path)
     except ValueError as error:
         raise UsageError(str(error)) from error
     return msgspec.json.decode(entries, type=tuple[kind, ...])  # type: ignore[valid-type]

@@ -10,6 +10,7 @@ import msgspec
 from wsgiload._loadgen import read_recording as read
 from wsgiload.documents.load_plan import WeightedRequest
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import RECORDING, checked_input
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +27,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 def read_recording(path: str | PathLike[str]) -> Recording:
     """The recording in a file; ``-`` is standard input."""
     try:
-        return msgspec.json.decode(read(fspath(path)), type=Recording)
+        with checked_input(RECORDING, path):
+            return msgspec.json.decode(read(fspath(path)), type=Recording)
     except ValueError as error:
         raise UsageError(str(error)) from error

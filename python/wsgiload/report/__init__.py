@@ -13,6 +13,7 @@ from wsgiload.analysis.comparison import Change
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
+from wsgiload.foreign_files import write_named
 from wsgiload.report.answer import with_answer
 from wsgiload.report.calibration import print_calibration
 from wsgiload.report.capacity import print_capacity
@@ -75,7 +76,7 @@ def write_change(path: Path, change: Change, summaries: tuple[Summary, Summary])
     """Write the page that compares two stored runs."""
     from wsgiload.report import change as page
 
-    path.write_text(page.render(change, summaries), encoding="utf-8")
+    write_named(path, page.render(change, summaries).encode())
 
 
 def render_live(command: str) -> str:
@@ -90,7 +91,7 @@ def write_load(path: Path, load: LoadReport, samples: Sequence[Sample] = ()) -> 
     from wsgiload.report import load_page, run_files
 
     text = load_page.render(load, [run_files.sample_row(one) for one in samples])
-    path.write_text(text, encoding="utf-8")
+    write_named(path, text.encode())
 
 
 def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:

@@ -7,8 +7,8 @@ HTML.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from statistics import median
 
 import msgspec
@@ -227,6 +227,14 @@ class Sweep:
     cells: tuple[Cell, ...]
     labels: tuple[str, ...]
     loads: tuple[float, ...]
+    # Pages ask for every label at every load.
+    _by_label: Mapping[str, Mapping[float, list[Cell]]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        by_label: dict[str, dict[float, list[Cell]]] = {}
+        for cell in self.cells:
+            by_label.setdefault(cell.label, {}).setdefault(cell.load, []).append(cell)
+        object.__setattr__(self, "_by_label", by_label)
 
     @property
     def open_loop(self) -> bool:
@@ -256,10 +264,10 @@ class Sweep:
         return self.experiment.runs
 
     def of(self, label: str) -> tuple[Cell, ...]:
-        return tuple(cell for cell in self.cells if cell.label == label)
+        return tuple(cell for cells in self._by_label.get(label, {}).values() for cell in cells)
 
     def at(self, label: str, load: float) -> tuple[Cell, ...]:
-        return tuple(cell for cell in self.cells if cell.label == label and cell.load == load)
+        return tuple(self._by_label.get(label, {}).get(load, ()))
 
     @property
     def services(self) -> tuple[str, ...]:
@@ -301,7 +309,8 @@ def read_sweep(summary: Summary) -> Sweep:
     labels = sorted(
         {cell.label for cell in cells}, key=lambda label: (_place(label, planned), label)
     )
-    cells.sort(key=lambda cell: (labels.index(cell.label), cell.load, cell.run))
+    places = {label: place for place, label in enumerate(labels)}
+    cells.sort(key=lambda cell: (places[cell.label], cell.load, cell.run))
     loads = sorted({cell.load for cell in cells})
     return Sweep(experiment, tuple(cells), tuple(labels), tuple(loads))
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.documents.page_data import PageData
+from wsgiload.foreign_files import replace_file
 from wsgiload.foreign_text import visible
 from wsgiload.report.grids import Grid
 
@@ -82,9 +83,7 @@ def render(template: str, page: object, data: PageData, policy: str | None = Non
 
 def write(path: Path, text: str) -> Path:
     """Write a page atomically and return its path."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    replace_file(path, text.encode())
     return path
 
 

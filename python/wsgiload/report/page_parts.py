@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wsgiload.foreign_files import RUN_FILE, read_file
 from wsgiload.report import words
 
 # Raw files up to this size are embedded, so that a page for nine servers stays below 1 MB.
@@ -52,12 +53,12 @@ def _fact(name: str, value: object) -> str:
 
 def download(path: Path, kind: str) -> Download:
     """A file of the run, embedded in the page if it is small."""
-    if not path.is_file():
+    if not path.exists():
         return Download(path.name, "", "not written by this run")
     size_bytes = path.stat().st_size
     if size_bytes > MAX_DOWNLOAD_BYTES:
         return Download(
             path.name, "", f"{words.format_bytes(size_bytes)}, in the same folder as this page"
         )
-    data = base64.b64encode(path.read_bytes()).decode("ascii")
+    data = base64.b64encode(read_file(RUN_FILE, path)).decode("ascii")
     return Download(path.name, f"data:{kind};base64,{data}", words.format_bytes(size_bytes))

@@ -22,6 +22,7 @@ from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.experiment.procedure import Method
+from wsgiload.foreign_files import TABLE, RefusedFile, read_lines
 from wsgiload.limits.model import COUNTER_NAMES
 from wsgiload.report import words
 from wsgiload.report.answer import with_answer
@@ -106,6 +107,8 @@ def read_run_info(directory: Path) -> RunInfo:
     """run.json, or placeholders if it cannot be read."""
     try:
         return read(RunInfo, directory / "run.json")
+    except RefusedFile:
+        raise
     except UsageError:
         return RunInfo(
             schema_version=SCHEMA_VERSION,
@@ -118,7 +121,9 @@ def read_run_info(directory: Path) -> RunInfo:
 
 def _load_of(path: Path) -> LoadReport | None:
     try:
-        return read_load(path) if path.is_file() else None
+        return read_load(path) if path.exists() else None
+    except RefusedFile:
+        raise
     except UsageError:
         return None
 
@@ -140,16 +145,21 @@ def _rows_by(
     """The lines of a CSV file, grouped by these columns. Lines without a timestamp or CPU use are
     omitted."""
     rows: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    if not path.is_file():
-        return rows
-
-    needed = {field.name for field in msgspec.structs.fields(kind) if field.required}
-    names = {field.name for field in msgspec.structs.fields(kind)}
-    with path.open(newline="", encoding="utf-8", errors="replace") as file, suppress(csv.Error):
-        for line in csv.DictReader(file):
-            fields = {name: line.get(name) or "" for name in names}
-            known = {name: value for name in names if (value := finite(fields[name])) is not None}
-            key = tuple(line.get(column) or "" for column in columns)
+    fields = msgspec.structs.fields(kind)
+    needed: set[str] = {field.name for field in fields if field.required}
+    lines = csv.reader(read_lines(TABLE, path, errors="replace"))
+    with suppress(csv.Error, FileNotFoundError):
+        heading = next(lines, [])
+        places = {name: place for place, name in enumerate(heading)}
+        if not places.keys() >= {*columns, *needed}:
+            return rows
+        numbers = [(name, places[name]) for name in (one.name for one in fields) if name in places]
+        for line in lines:
+            line += [""] * (len(heading) - len(line))  # a damaged line may be short
+            known = {
+                name: value for name, place in numbers if (value := finite(line[place])) is not None
+            }
+            key = tuple(line[places[column]] for column in columns)
             if needed <= known.keys() and all(key):
                 rows[key].append(msgspec.convert(known, kind))
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from wsgiload.documents.capacity import CapacityResult
@@ -13,16 +13,19 @@ from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import TABLE, RefusedFile, read_lines, require_plain
 from wsgiload.results.manifest import NAME, changed_files
 from wsgiload.results.store import CSV_COLUMNS
 
-_TEXTS = ("cell", "service")
+# Every number with as many digits fits into 64 bits.
+_SURE_DIGITS = 18
 
 
 def damages(folder: Path) -> list[str]:
     """A line for each damaged file, except an unreadable summary.json, which its reader reports.
     A folder with neither a readable summary.json nor a manifest is not a run directory, so nothing
-    in it is damaged."""
+    in it is damaged. Raises RefusedFile for a directory that must not be read at all."""
+    require_plain(folder)
     is_summary_readable = _is_summary_readable(folder)
     if not is_summary_readable and not (folder / NAME).exists():
         return []
@@ -38,6 +41,8 @@ def damages(folder: Path) -> list[str]:
 def _is_summary_readable(folder: Path) -> bool:
     try:
         read(Summary, folder / "summary.json")
+    except RefusedFile:
+        raise
     except UsageError:
         return False
     return True
@@ -46,16 +51,22 @@ def _is_summary_readable(folder: Path) -> bool:
 def _documents(folder: Path) -> Iterator[tuple[str, str]]:
     try:
         read(RunInfo, folder / "run.json")
+    except RefusedFile:
+        raise
     except UsageError as error:
         yield "run.json", error.cause
-    if (folder / "capacity.json").is_file():
+    if (folder / "capacity.json").exists():
         try:
             read(CapacityResult, folder / "capacity.json")
+        except RefusedFile:
+            raise
         except UsageError as error:
             yield "capacity.json", error.cause
     for path in sorted((folder / "load").glob("*.json")):
         try:
             read_load(path)
+        except RefusedFile:
+            raise
         except UsageError as error:
             yield f"load/{path.name}", error.cause
 
@@ -75,7 +86,7 @@ def _tables(folder: Path) -> Iterator[tuple[str, str]]:
         path = folder / name
         try:
             problem = _table_problem(path, columns) if path.exists() else None
-        except (OSError, UnicodeError, csv.Error) as error:
+        except (UnicodeError, csv.Error) as error:
             problem = f"cannot be read: {error}"
         if problem is not None:
             yield name, f"{path} {problem}"
@@ -83,30 +94,27 @@ def _tables(folder: Path) -> Iterator[tuple[str, str]]:
 
 def _table_problem(path: Path, columns: tuple[str, ...]) -> str | None:
     """The problem of the first damaged line, or None. Older runs have fewer columns."""
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.reader(file)
-        heading = next(rows, None)
-        if heading is None or heading[:1] != ["cell"] or not set(heading) <= set(columns):
-            return "has no header line"
-        for row in rows:
-            if len(row) != len(heading) or not all(
-                map(_is_number_or_empty, _numbers(heading, row))
-            ):
-                return f"is damaged at line {rows.line_num}; readable lines are used"
+    rows = csv.reader(read_lines(TABLE, path))
+    heading = next(rows, None)
+    if heading is None or heading[:1] != ["cell"] or not set(heading) <= set(columns):
+        return "has no header line"
+    texts = 1 + (heading[1:2] == ["service"])
+    for row in rows:
+        if len(row) != len(heading) or not _are_numbers_or_empty(row[texts:]):
+            return f"is damaged at line {rows.line_num}; readable lines are used"
     return None
 
 
-def _numbers(heading: Sequence[str], row: Sequence[str]) -> list[str]:
-    return [text for name, text in zip(heading, row, strict=True) if name not in _TEXTS]
-
-
-def _is_number_or_empty(text: str) -> bool:
-    return not text or finite(text) is not None
+def _are_numbers_or_empty(fields: list[str]) -> bool:
+    # Nearly all fields are short and have only digits, and tables are long.
+    if "".join(fields).isdecimal() and max(map(len, fields)) <= _SURE_DIGITS:
+        return True
+    return all(not text or finite(text) is not None for text in fields)
 
 
 def finite(text: str) -> int | None:
     """The integer value of a field; None if it is not a finite number."""
     try:
-        return int(float(text))
+        return int(text) if len(text) <= _SURE_DIGITS and text.isdecimal() else int(float(text))
     except (ValueError, OverflowError):
         return None

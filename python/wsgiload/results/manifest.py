@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.documents.manifest import FileDigest, Manifest
+from wsgiload.foreign_files import MANIFEST, RUN_FILE, read_chunks, read_file, too_deep
 
 NAME = "manifest.json"
-CHUNK_BYTES = 1 << 20
 SCHEMA_VERSION = 1
 
 
@@ -57,11 +57,13 @@ class Digests:
 def changed_files(folder: Path) -> Iterator[tuple[str, str]]:
     """Each file that has changed since it was written, and how; none without a manifest."""
     path = folder / NAME
-    if not path.is_file():
+    if not path.exists():
         return
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (OSError, ValueError, msgspec.MsgspecError, RecursionError) as error:
+        manifest = msgspec.json.decode(read_file(MANIFEST, path), type=Manifest)
+    except RecursionError as error:
+        raise too_deep(path) from error
+    except (ValueError, msgspec.MsgspecError) as error:
         yield NAME, f"is damaged, so changes to other files cannot be detected ({error})"
         return
     if manifest.schema_version != SCHEMA_VERSION:
@@ -77,13 +79,11 @@ def _problem(folder: Path, name: str, written: FileDigest) -> str | None:
     try:
         if not path.resolve().is_relative_to(folder.resolve()):
             return "is listed in the manifest but lies outside the run directory"
-        if not path.is_file():
-            return "is missing"
         digest, size_bytes = _digest(path, written.bytes)
     except ValueError as error:
         return f"is not a file name: {error}"
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
+    except FileNotFoundError:
+        return "is missing"
     if size_bytes < written.bytes:
         return f"is truncated to {size_bytes:,} of {written.bytes:,} bytes"
     if digest.hexdigest() != written.sha256:
@@ -95,14 +95,7 @@ def _digest(path: Path, max_bytes: int | None) -> tuple[hashlib._Hash, int]:
     """The checksum of the file or of its first ``max_bytes``, and the number of bytes that it
     covers."""
     digest, size_bytes = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while max_bytes is None or size_bytes < max_bytes:
-            chunk_bytes = (
-                CHUNK_BYTES if max_bytes is None else min(CHUNK_BYTES, max_bytes - size_bytes)
-            )
-            chunk = file.read(chunk_bytes)
-            if not chunk:
-                break
-            digest.update(chunk)
-            size_bytes += len(chunk)
+    for chunk in read_chunks(RUN_FILE, path, max_bytes):
+        digest.update(chunk)
+        size_bytes += len(chunk)
     return digest, size_bytes

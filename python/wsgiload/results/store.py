@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import encode, encode_bytes, read
@@ -23,6 +23,7 @@ from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.experiment.public_request import public_report
+from wsgiload.foreign_files import RUN_FILE, UNFINISHED, read_file, replace_file
 from wsgiload.results import interval_log, manifest
 from wsgiload.results.manifest import Digests
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS, ClientUsage, ProcessUsage
@@ -86,6 +87,8 @@ class RunDirectory:
         directory._digests = Digests()
         directory._stores_secrets = stores_secrets
         directory.started_utc = _started(path / "run.json")
+        for leftover in path.glob(f"**/.*{UNFINISHED}"):
+            leftover.unlink()
         # The files change now, so its checksums become wrong.
         (path / manifest.NAME).unlink(missing_ok=True)
         for name, cell_of in _CELL_OF_LINE.items():
@@ -209,9 +212,10 @@ class RunDirectory:
         data, path = text.encode(), self.path / name
         before_bytes = path.stat().st_size if path.exists() else 0
         try:
-            with path.open("ab") as file:
+            with open(path, "ab", opener=_without_links) as file:
                 file.write(data)
-                _sync(file)
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:
             with suppress(OSError):
                 os.truncate(path, before_bytes)  # whole lines or none
@@ -220,16 +224,10 @@ class RunDirectory:
 
     def _replace(self, name: str, text: str) -> None:
         final = self.path / name
-        unfinished = final.with_name(final.name + ".unfinished")
         data = (text + "\n").encode()
         try:
-            with unfinished.open("wb") as file:
-                file.write(data)
-                _sync(file)
-            unfinished.rename(final)
+            replace_file(final, data, is_synced=True)
         except OSError as error:
-            with suppress(OSError):
-                unfinished.unlink()
             raise self._not_written(final, error) from error
         self._digests.replaced(name, data)
         folder = os.open(final.parent, os.O_RDONLY)
@@ -279,11 +277,10 @@ def _started(path: Path) -> datetime:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_file(RUN_FILE, path).decode()
     except UnicodeError as error:
         raise UsageError(f"{path} is damaged: {error}", "start a new run") from error
 
 
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+def _without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)

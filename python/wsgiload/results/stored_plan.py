@@ -19,6 +19,7 @@ from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Cell, Experiment, plain
 from wsgiload.experiment.stored_secrets import restore_secrets
+from wsgiload.foreign_files import require_plain, too_deep
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.revision import revision_of
 from wsgiload.loads.public_options import RequestOptions
@@ -70,11 +71,14 @@ def read_plan(
 ) -> tuple[Experiment, list[str], HostFacts]:
     """The experiment of a run directory, its order, and its host. ``secrets`` contains the values
     that were not stored."""
+    require_plain(run_dir)
     path = run_dir / "run.json"
     run = read(RunInfo, path)
 
     try:
         stored = revive(run.plan)
+    except RecursionError as error:
+        raise too_deep(path) from error
     except (msgspec.DecodeError, ValueError) as error:
         raise UsageError(
             f"{path} was written by another version of wsgiload ({error})", "start a new run"

@@ -11,6 +11,7 @@ import msgspec
 from wsgiload.catalogue.names import PROFILES, ServerVariant
 from wsgiload.environments.cache import cache_folder
 from wsgiload.errors import UsageError
+from wsgiload.foreign_files import replace_file
 from wsgiload.serving.check import CheckResult
 
 
@@ -50,11 +51,9 @@ def store_checks(chosen: Sequence[ServerVariant], results: Sequence[CheckResult]
         stored[f"{result.server}@{result.profile}"] = checked
 
     path = _file()
-    unfinished = path.with_suffix(".unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(stored), indent=1))
-        unfinished.replace(path)
+        replace_file(path, msgspec.json.format(msgspec.json.encode(stored), indent=1))
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}",
