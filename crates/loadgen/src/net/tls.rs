@@ -3,6 +3,7 @@
 //! Independent of HTTP, except for the protocol name it negotiates (ALPN).
 
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::{Resumption, WantsClientCert, WebPkiServerVerifier};
@@ -16,10 +17,14 @@ use rustls::{
 
 use crate::base::clock::monotonic_ns;
 use crate::base::error::LoadError;
+use crate::base::files::read_file;
 use crate::net::pinned::Pinned;
 use crate::net::socket::{Socket, Transfer};
 use crate::net::unverified::Unverified;
 use crate::plan::{HttpVersion, TlsOptions};
+
+/// Much more than the certificates of all known authorities.
+const MAX_PEM_BYTES: usize = 4 * 1024 * 1024;
 
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 const ALPN_HTTP2: &[u8] = b"h2";
@@ -92,16 +97,17 @@ fn client_config(
             a password"
         ))
     };
-    let chain: Vec<_> = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect)
+    let read = |file: &str| read_pem(file).map_err(|error| unreadable(file, &error));
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&read(path)?)
+        .collect::<Result<_, _>>()
         .map_err(|error| unreadable(path, &error))?;
     if chain.is_empty() {
         return Err(unreadable(path, &"it contains no certificate"));
     }
 
     let key_path = options.client_key.as_ref().unwrap_or(path);
-    let key =
-        PrivateKeyDer::from_pem_file(key_path).map_err(|error| unreadable(key_path, &error))?;
+    let key = PrivateKeyDer::from_pem_slice(&read(key_path)?)
+        .map_err(|error| unreadable(key_path, &error))?;
     builder
         .with_client_auth_cert(chain, key)
         .map_err(|error| unreadable(path, &error))
@@ -130,12 +136,17 @@ fn trusting(
         .with_custom_certificate_verifier(Arc::new(verifier_of_file(path, provider)?)))
 }
 
+fn read_pem(path: &str) -> Result<Vec<u8>, String> {
+    read_file(Path::new(path), MAX_PEM_BYTES)
+}
+
 fn verifier_of_file(path: &str, provider: Arc<CryptoProvider>) -> Result<Pinned, LoadError> {
     let unreadable =
         |error: &dyn std::fmt::Display| bad(format!("CA file {path}: {error}; use a PEM file"));
     let (mut roots, mut trusted) = (RootCertStore::empty(), Vec::new());
 
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
+    let pem = read_pem(path).map_err(|error| unreadable(&error))?;
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
         let certificate = certificate.map_err(|error| unreadable(&error))?;
         trusted.push(certificate.clone());
         roots.add(certificate).map_err(|error| unreadable(&error))?;

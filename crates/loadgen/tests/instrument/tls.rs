@@ -425,7 +425,7 @@ fn a_server_that_never_completes_the_handshake_causes_a_connect_timeout() {
 fn a_ca_file_without_certificates_is_refused_before_the_load() {
     for (path, cause) in [
         ("/nowhere/authority.pem", "No such file"),
-        ("/dev/null", "no certificate"),
+        ("/dev/null", "not a file"),
     ] {
         let tls = TlsOptions {
             ca_file: Some(path.to_owned()),

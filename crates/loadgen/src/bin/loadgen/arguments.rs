@@ -15,13 +15,16 @@ use loadgen::plan::{
     WeightedRequest, Wire,
 };
 use loadgen::{
-    LoadError, LoadPlan, parse_duration_ns, read_recording, read_sessions, read_targets,
+    LoadError, LoadPlan, parse_duration_ns, read_file, read_recording, read_sessions, read_targets,
 };
 
 use header_fields::{HeaderFields, header_fields};
 
 /// The default duration, unless the schedule has a length.
 const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
+
+/// Larger bodies are refused, because they are kept in memory.
+const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Generate load against a URL and print a JSON report. Latency is measured from the scheduled
 /// send time.
@@ -480,12 +483,7 @@ fn from_file<T>(path: Option<&Path>, parse: impl Fn(&Path) -> Parsed<T>) -> Resu
 }
 
 fn read(path: Option<&Path>) -> Result<Option<Vec<u8>>, String> {
-    path.map(|path| std::fs::read(path).map_err(|error| cannot_read(path, &error)))
-        .transpose()
-}
-
-fn cannot_read(path: &Path, error: &std::io::Error) -> String {
-    format!("cannot read {}: {error}", path.display())
+    path.map(|path| read_file(path, MAX_BODY_BYTES)).transpose()
 }
 
 #[cfg(test)]
