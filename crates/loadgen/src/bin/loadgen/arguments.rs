@@ -3,6 +3,7 @@
 mod header_fields;
 mod values;
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
 use base64::Engine as _;
@@ -197,9 +198,9 @@ pub struct Arguments {
     /// Number of generator threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Random seed
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// Random seed [default: a new one for each load, stored in its report]
+    #[arg(long)]
+    seed: Option<u64>,
     /// Length of the report intervals [default: 1s, longer for long measurements]
     #[arg(long, value_parser = parse_duration_ns)]
     interval: Option<u64>,
@@ -311,7 +312,7 @@ impl Arguments {
             timeout_ns: self.timeout,
             deadline_ns: self.deadline,
             threads: self.threads,
-            seed: self.seed,
+            seed: self.seed.unwrap_or_else(new_seed),
             spin_window_ns: self.spin,
             shares_cores: false,
             receive_stamps: self.receive_stamps.map(|flag| match flag {
@@ -473,6 +474,14 @@ impl Arguments {
     }
 }
 
+/// A random seed, so that loads that run at the same time do not send at the same time. Every JSON
+/// reader can represent it.
+fn new_seed() -> u64 {
+    const SEED_BITS: u32 = 53;
+    // The only random numbers of the standard library.
+    RandomState::new().hash_one(std::process::id()) >> (u64::BITS - SEED_BITS)
+}
+
 type Parsed<T> = Result<Vec<T>, LoadError>;
 
 fn from_file<T>(path: Option<&Path>, parse: impl Fn(&Path) -> Parsed<T>) -> Result<Vec<T>, String> {
@@ -506,6 +515,11 @@ mod tests {
             }
         );
         assert_eq!((open.phases.measure_ns, open.seed), (3_000_000_000, 7));
+
+        let seeds = [(); 100].map(|()| plan("loadgen http://h/").expect("closed").seed);
+        assert!(seeds.iter().all(|seed| *seed < 1 << 53));
+        let distinct = std::collections::BTreeSet::from(seeds);
+        assert_eq!(distinct.len(), 100, "every load has its own seed");
         let closed = plan("loadgen http://h/ -c 8").expect("closed");
         assert_eq!(
             closed.load,
