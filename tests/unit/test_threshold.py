@@ -34,10 +34,12 @@ RESULT = filled_cell(rate_result=RATES, **FIGURES)
     ("text", "figure", "comparison", "limit"),
     [
         ("p99<50ms", "p99", "<", 50_000_000),
-        ("p50 <= 1.5", "p50", "<=", 1_500_000_000),
+        ("p50 <= 1.5s", "p50", "<=", 1_500_000_000),
+        ("p50<0", "p50", "<", 0),
         (" p99.9 < 2s ", "p99.9", "<", 2_000_000_000),
         ("error_rate<0.1%", "error_rate", "<", 0.001),
-        ("error_rate<=0.01", "error_rate", "<=", 0.01),
+        ("error_rate<=1%", "error_rate", "<=", 0.01),
+        ("error_rate<=0", "error_rate", "<=", 0.0),
         ("goodput>=1000", "goodput", ">=", 1000.0),
     ],
 )
@@ -64,6 +66,35 @@ def test_a_threshold_is_a_figure_a_comparison_and_a_limit(
             "'goodput>=95%': goodput is a rate per second, not a percentage; for a percentage "
             "write error_rate<5%",
         ),
+        (
+            "p99<50",
+            "'p99<50' has no unit: it may mean 50ms or 50s; write 'p99<50ms' or 'p99<50s'",
+        ),
+        (
+            "error_rate < 0.01",
+            "'error_rate < 0.01' has no unit: it may mean 0.01% or 1%; write 'error_rate<0.01%' or "
+            "'error_rate<1%'",
+        ),
+        ("p(99)<50", "'p(99)<50' is a threshold of k6; write 'p99<50ms'"),
+        (
+            "http_req_duration: p(99.9) <= 1s",
+            "'http_req_duration: p(99.9) <= 1s' is a threshold of k6; write 'p99.9<=1s'",
+        ),
+        ("med<20.5", "'med<20.5' is a threshold of k6; write 'p50<20.5ms'"),
+        (
+            "http_req_failed<0.01",
+            "'http_req_failed<0.01' is a threshold of k6; write 'error_rate<1%'",
+        ),
+        (
+            "http_req_failed: rate<0.05",
+            "'http_req_failed: rate<0.05' is a threshold of k6; write 'error_rate<5%'",
+        ),
+        (
+            "avg<200",
+            "'avg<200' is a threshold of k6 on a figure that wsgiload does not judge; choose one of "
+            "p50, p90, p95, p99, p99.9, p99.99, such as 'p50<200ms'",
+        ),
+        ("p(97)<5", "'p(97)<5' is a threshold of k6 on a figure that wsgiload does not judge"),
     ],
 )
 def test_an_invalid_threshold_is_refused_with_an_example(text: str, message: str) -> None:
@@ -95,9 +126,9 @@ def test_the_upper_bound_of_a_quantile_counts_and_an_unknown_one_fails(
 
 def test_a_cell_without_a_result_meets_no_threshold() -> None:
     cell = filled_cell()
-    for text in ("p99<1h", "error_rate<=1", "goodput>=0"):
+    for text in ("p99<1h", "error_rate<=100%", "goodput>=0"):
         assert not parse_threshold(text).holds(cell)
-    assert not parse_threshold("error_rate<=1").holds(filled_cell(outcomes=outcomes(0)))
+    assert not parse_threshold("error_rate<=100%").holds(filled_cell(outcomes=outcomes(0)))
 
 
 def test_cells_and_load_reports_are_judged_alike() -> None:

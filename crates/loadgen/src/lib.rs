@@ -39,6 +39,7 @@ pub use arrivals::schedule::{Schedule, Share};
 pub use base::clock;
 pub use base::duration::parse_duration_ns;
 pub use base::error::LoadError;
+pub use base::files::read_file;
 pub use base::stop::StopToken;
 pub use engine::run::{PreparedLoad, prepare, run};
 pub use judge::offered::Bounds;

@@ -18,6 +18,11 @@ from wsgiload.units import parse_duration_ns
 Measured = LoadReport | CellResult
 
 _FORM = re.compile(r"\s*([a-z_0-9.]+)\s*(<=|>=|<|>)\s*(.+?)\s*")
+# k6 writes p(99)<50 (milliseconds) and http_req_failed: rate<0.01 (a share).
+_OF_K6 = re.compile(
+    r"\s*(?P<metric>http_req_\w+)?[\s:]*(?P<figure>p\([\d.]+\)|avg|min|med|max|rate)?"
+    r"\s*(?P<comparison><=|>=|<|>)\s*(?P<limit>[\d.]+)(?P<unit>ms|s|%)?\s*"
+)
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -121,6 +126,7 @@ def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Thres
     """A threshold on ``p50…p99.99`` (response time over all offered requests), ``error_rate`` or
     ``goodput``; for a capacity search, on ``capacity`` (requests per second)."""
     fix = f"write it like {_EXAMPLES[figures]}"
+    _require_own_form(text)
     match = _FORM.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a threshold", fix)
@@ -130,6 +136,7 @@ def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Thres
         raise UsageError(
             f"{text!r}: unknown figure {figure!r}", f"choose one of {', '.join(figures)}"
         )
+    _require_unit(text, figure, comparison, limit)
     if figure in QUANTILES:
         return Threshold(text, figure, comparison, parse_duration_ns(limit))
 
@@ -146,6 +153,56 @@ def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Thres
     if not (math.isfinite(number) and number >= 0):
         raise UsageError(f"{text!r}: {limit!r} is not a finite number", fix)
     return Threshold(text, figure, comparison, number * (0.01 if is_share else 1.0))
+
+
+def _require_unit(text: str, figure: str, comparison: str, limit: str) -> None:
+    """A number without a unit has two readings."""
+    number = _number(limit)
+    if number is None or number == 0:
+        return
+    if figure in QUANTILES:
+        readings = (f"{limit}ms", f"{limit}s")
+    elif figure == "error_rate":
+        readings = (f"{limit}%", f"{number * 100:g}%")
+    else:
+        return
+    ours = [f"'{figure}{comparison}{reading}'" for reading in readings]
+    raise UsageError(
+        f"{text!r} has no unit: it may mean {readings[0]} or {readings[1]}",
+        f"write {ours[0]} or {ours[1]}",
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number > 0 else None
+
+
+def _require_own_form(text: str) -> None:
+    """Translate a threshold of k6."""
+    match = _OF_K6.fullmatch(text)
+    if match is None or not (match["metric"] or match["figure"]):
+        return
+
+    figure, comparison, limit, unit = match.group("figure", "comparison", "limit", "unit")
+    number = _number(limit) or 0.0
+    if match["metric"] == "http_req_failed" or figure == "rate":
+        share = f"{limit}%" if unit == "%" else f"{number * 100:g}%"
+        raise UsageError(f"{text!r} is a threshold of k6", f"write 'error_rate{comparison}{share}'")
+
+    duration = f"{limit}{unit or 'ms'}"
+    quantile = "p50" if figure == "med" else (figure or "").replace("(", "").replace(")", "")
+    if quantile in QUANTILES:
+        raise UsageError(
+            f"{text!r} is a threshold of k6", f"write '{quantile}{comparison}{duration}'"
+        )
+    raise UsageError(
+        f"{text!r} is a threshold of k6 on a figure that wsgiload does not judge",
+        f"choose one of {', '.join(QUANTILES)}, such as 'p50{comparison}{duration}'",
+    )
 
 
 def _value(figure: str, result: Measured | ServerCapacity) -> float | None:

@@ -44,7 +44,7 @@ class SendingFlags(TypedDict):
     timeout: float
     deadline: float | None
     threads: int
-    seed: int
+    seed: int | None
 
 
 class LoadFlags(SendingFlags):

@@ -98,8 +98,7 @@ EXAMPLES = (
     "Load",
     "--seed",
     type=WholeNumber(0, MAX_U64),
-    default=0,
-    help=described(LoadOptions, "seed"),
+    help="Random seed. Default: a new one for each load, stored in its report.",
 )
 @option("Load", "--spin", type=DURATION, help=described(LoadOptions, "spin"))
 @option(

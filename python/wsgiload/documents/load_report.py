@@ -81,17 +81,19 @@ class Outcomes(Document, frozen=True, kw_only=True):
     http_status: NonNegativeInt
     """Requests whose response has an unexpected status. Unit: requests. Source: generator."""
     bad_body: NonNegativeInt
-    """Requests whose response is not valid HTTP, or has the expected status but a body of wrong
-    length, content or framing. Unit: requests. Source: generator."""
+    """Requests whose response is not valid HTTP, or is
+    [unsolicited](transports.md#unsolicited-responses), or has the expected status but a body of
+    wrong length, content or framing. Unit: requests. Source: generator."""
     reset: NonNegativeInt
     """Requests whose connection was lost in the middle of the response or, on a new connection,
-    before the response. Unit: requests. Source: generator."""
+    before the response, or whose [TLS handshake failed](transports.md#tls). Unit: requests. Source:
+    generator."""
     stale: NonNegativeInt
     """Requests on a reused connection that was lost before the first byte of the response. Unit:
     requests. Source: generator."""
     refused: NonNegativeInt
-    """Requests whose connection attempt failed: refused, host unreachable, or TLS certificate or
-    handshake rejected. Unit: requests. Source: generator."""
+    """Requests whose connection attempt failed: refused, or host unreachable. Unit: requests.
+    Source: generator."""
     connect_timeout: NonNegativeInt
     """Requests whose connection was not established within the timeout. Unit: requests. Source:
     generator."""

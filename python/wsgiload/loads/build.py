@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -15,7 +16,10 @@ from wsgiload.loads.schedule import LoadProfile, Replay, measured_ns
 from wsgiload.loads.thresholds import require_of_generator
 from wsgiload.units import seconds_to_ns
 
-LOAD_DEFAULTS = LoadOptions(warmup=0.0, cooldown=0.0, seed=0)
+LOAD_DEFAULTS = LoadOptions(warmup=0.0, cooldown=0.0)
+
+# Every JSON reader can represent smaller integers.
+_SEEDS = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,9 @@ def plan_of(spec: LoadSpec) -> LoadPlan:
     precision = None if load.precision is None else parse_precision(load.precision)
     max_duration_ns = None if load.max_duration is None else seconds_to_ns(load.max_duration)
     request = _requests_of(spec).request()
-    plan = load_plan(spec.url, request, settings, spec.schedule, load.seed or 0)
+    # Loads that run at the same time must not send at the same time.
+    seed = secrets.randbelow(_SEEDS) if load.seed is None else load.seed
+    plan = load_plan(spec.url, request, settings, spec.schedule, seed)
     return msgspec.structs.replace(
         plan, requests=load.requests, precision=until_precise(precision, max_duration_ns)
     )

@@ -51,7 +51,7 @@ class LoadOptions:
         max_duration: Extend the measurement up to this duration until the target precision is
             reached.
         threads: Number of generator threads.
-        seed: Random seed.
+        seed: Random seed. Default: a new one for each load, stored in its report; 1 for a sweep.
         spin: Busy-wait time before each send. Default: depends on the rate and the idle cores.
         receive_stamps: Source of response timestamps: kernel (when data arrives), user (when the
             generator reads the data; includes its delays, but uses less CPU time), or sampled

@@ -3,6 +3,7 @@
 pub mod clock;
 pub(crate) mod duration;
 pub(crate) mod error;
+pub(crate) mod files;
 pub(crate) mod random;
 pub(crate) mod stop;
 pub(crate) mod thousands;

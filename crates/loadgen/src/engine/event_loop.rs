@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use crate::arrivals::source::{Due, Source};
-use crate::base::clock::{monotonic_ns, thread_cpu_ns};
+use crate::base::clock::{NS_PER_MS, monotonic_ns, thread_cpu_ns};
 use crate::base::error::LoadError;
 use crate::base::stop::StopToken;
 use crate::engine::idle_slots::IdleSlots;
@@ -28,7 +28,7 @@ use crate::http::target::Target;
 use crate::pacing::pacer::Pacer;
 use crate::pacing::run_queue::RunQueueWaits;
 use crate::pacing::stalls::Stalls;
-use crate::plan::{LoadPlan, OnBusy};
+use crate::plan::{LoadModel, LoadPlan, OnBusy};
 use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
 use crate::record::possible_ends::EndCursor;
 use crate::record::progress::Progress;
@@ -36,6 +36,9 @@ use crate::record::recorder::Recorder;
 
 /// The kernel stamps the responses of one in this many sampled connections.
 const STAMPED_ONE_IN: usize = 16;
+
+/// How long a closed loop keeps its connections after its last response.
+const UNSOLICITED_WAIT_NS: u64 = 10 * NS_PER_MS;
 
 /// How one thread treats arrivals that find every connection busy.
 #[derive(Clone, Copy, Debug)]
@@ -204,6 +207,17 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         while is_busy(self) && self.now_ns < until_ns && !self.config.stop.is_stopped() {
             self.turn(until_ns)?;
         }
+        self.await_unsolicited()
+    }
+
+    /// Waits a moment for responses to no request. While a closed loop runs, the next request
+    /// always goes out before such a response arrives, and takes it for its own.
+    fn await_unsolicited(&mut self) -> Result<(), LoadError> {
+        let until_ns = self.now_ns + UNSOLICITED_WAIT_NS;
+        let is_closed_loop = matches!(self.config.plan.load, LoadModel::Closed(_));
+        while is_closed_loop && self.now_ns < until_ns && !self.config.stop.is_stopped() {
+            self.turn(until_ns)?;
+        }
         Ok(())
     }
 
@@ -258,7 +272,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         self.dispatch_due();
         self.expire();
         let count = self.wait(until_ns)?;
-        self.note_hangups(count);
+        self.note_events(count);
 
         for index in 0..count {
             self.process(self.reactor.event(index));
@@ -274,6 +288,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             self.process(Readiness {
                 token,
                 is_hangup: false,
+                is_readable: true,
             });
         }
 
@@ -307,14 +322,21 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     }
 
     /// A send that becomes due must not get a connection that is known to be closed but has not
-    /// been handled yet.
-    fn note_hangups(&mut self, count: usize) {
+    /// been handled yet, nor one with bytes that arrived before the send.
+    fn note_events(&mut self, count: usize) {
+        let may_become_due = self.source.next_due_ns().is_some();
         for event in (0..count)
             .map(|index| self.reactor.event(index))
-            .filter(|event| event.is_hangup)
+            .filter(|event| event.is_hangup || may_become_due)
         {
-            if let Some(link) = self.lines.link_mut(event.token) {
-                link.is_hung_up |= link.is_ready && (link.exchanges == 0 || self.places > 1);
+            if let Some(link) = self
+                .lines
+                .link_mut(event.token)
+                .filter(|link| link.is_ready)
+            {
+                let is_idle = link.exchanges == 0;
+                link.is_hung_up |= event.is_hangup && (is_idle || self.places > 1);
+                link.has_idle_event = is_idle;
             }
         }
     }

@@ -20,6 +20,8 @@ pub(crate) struct Link<C> {
     pub allowed: usize,
     /// Whether the peer is known to have closed its side.
     pub is_hung_up: bool,
+    /// Whether the reactor has reported an event that is not handled yet, while it was idle.
+    pub has_idle_event: bool,
     /// Whether it waits for its turn to be read further.
     pub is_yielding: bool,
     /// Whether it takes no more requests because of the server.
@@ -129,6 +131,7 @@ impl<C: Connection> Lines<C> {
             exchanges: 0,
             allowed: 0,
             is_hung_up: false,
+            has_idle_event: false,
             is_yielding: false,
             is_servers_end: false,
         });

@@ -33,6 +33,8 @@ pub(crate) struct Readiness {
     /// The peer has closed its side, or the connection has failed: bytes that arrived before may
     /// still be unread.
     pub is_hangup: bool,
+    /// Bytes have arrived, or the peer has closed its side.
+    pub is_readable: bool,
 }
 
 /// The sockets of one thread.
@@ -171,6 +173,7 @@ impl Reactor {
         Readiness {
             token: data.u64(),
             is_hangup: flags.intersects(over),
+            is_readable: flags.contains(EventFlags::IN),
         }
     }
 }

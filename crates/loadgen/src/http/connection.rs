@@ -166,8 +166,12 @@ pub(crate) trait Connection: Sized {
     /// checking the socket.
     fn is_closed(&self) -> bool;
 
-    /// The server's reason for closing the connection before it sent anything, if it gave one.
-    /// Returned once.
+    /// Notes that bytes had arrived before the first request was sent. Not every protocol forbids
+    /// that.
+    fn note_early_bytes(&mut self) {}
+
+    /// Why the connection ended without a request: the server's reason for closing it before it
+    /// sent anything, or an unsolicited response. Returned once.
     fn take_refusal(&mut self) -> Option<io::Error> {
         None
     }

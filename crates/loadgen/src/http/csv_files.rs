@@ -1,13 +1,10 @@
 //! Tables of values for requests: CSV files, each read once.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Larger files are refused, because the whole file is kept in memory.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
+use crate::base::files::{MAX_BYTES, read_file};
 
 /// The files of a load, by the paths in its requests.
 #[derive(Debug, Default)]
@@ -108,23 +105,11 @@ impl CsvFile {
 }
 
 fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
-    let message_of = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-    // Opening a pipe would wait for its writer.
-    if !std::fs::metadata(path).map_err(message_of)?.is_file() {
+    // A pipe could be read only once, and the plan may be checked before the load.
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(format!("{} is not a file", path.display()));
     }
-
-    let file = File::open(path).map_err(message_of)?;
-    let mut bytes = Vec::new();
-    let mut limited = file.take(MAX_BYTES as u64 + 1);
-    limited.read_to_end(&mut bytes).map_err(message_of)?;
-    if bytes.len() > MAX_BYTES {
-        return Err(format!(
-            "{} is larger than 64 MiB; use a part of it",
-            path.display()
-        ));
-    }
-    Ok(bytes)
+    read_file(path, MAX_BYTES).map_err(|message| format!("{message}; use a part of it"))
 }
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ impl Decoder {
 
     /// Records why a response is rejected.
     #[cold]
-    fn reject(&mut self, rejection: Rejection) -> Malformed {
+    pub fn reject(&mut self, rejection: Rejection) -> Malformed {
         self.rejection = Some(rejection);
         Malformed
     }

@@ -20,7 +20,7 @@ use crate::http::connection::{
 use crate::http::decoder::MAX_HEAD_BYTES;
 use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag};
 use crate::http::inbox::Inbox;
-use crate::http::malformed::MAX_FIELDS;
+use crate::http::malformed::{MAX_FIELDS, Rejection};
 use crate::http::request::Request;
 use crate::net::route::Route;
 use crate::plan::ReceiveStamps;
@@ -46,6 +46,8 @@ pub(crate) struct HyperConnection {
     stage: Stage,
     requests: u64,
     wake: Arc<WakeFlag>,
+    /// Whether the server responded while no request was in flight.
+    is_unsolicited: bool,
 }
 
 enum Stage {
@@ -69,6 +71,7 @@ impl Connection for HyperConnection {
             stage: Stage::Connecting,
             requests: 0,
             wake: Arc::default(),
+            is_unsolicited: false,
         })
     }
 
@@ -165,8 +168,8 @@ impl Connection for HyperConnection {
                 .wake
                 .run(|context| protocol.as_mut().poll(context))
                 .is_ready();
-            if ended {
-                self.socket.end.set(true);
+            if ended && !self.socket.end.replace(true) {
+                self.is_unsolicited = self.socket.has_unsolicited_response(0);
             }
         }
 
@@ -183,8 +186,16 @@ impl Connection for HyperConnection {
         self.socket.end.get() || is_sender_closed || matches!(self.stage, Stage::Over)
     }
 
+    fn note_early_bytes(&mut self) {
+        self.socket
+            .has_early_bytes
+            .set(!self.socket.transport.is_tls());
+    }
+
     fn take_refusal(&mut self) -> Option<io::Error> {
-        self.socket.transport.take_refusal()
+        std::mem::take(&mut self.is_unsolicited)
+            .then(Rejection::unsolicited)
+            .or_else(|| self.socket.transport.take_refusal())
     }
 
     fn stamps(&self, _: usize) -> ExchangeStamps {
@@ -197,6 +208,12 @@ impl Connection for HyperConnection {
 }
 
 impl HyperConnection {
+    /// Whether a response arrived before its request was sent: this one, or one that follows it.
+    fn is_unsolicited(&self, is_protocol_over: bool, exchanged: &Exchanged) -> bool {
+        let has_surplus = is_protocol_over && exchanged.is_reusable && !self.socket.end.get();
+        self.socket.has_early_bytes.get() || has_surplus && self.socket.has_unsolicited_response(1)
+    }
+
     /// Polls protocol and exchange until neither makes progress.
     fn poll(&mut self) -> Option<Result<Exchanged, NothingSent>> {
         let Stage::Exchange { exchange, protocol } = &mut self.stage else {
@@ -221,11 +238,24 @@ impl HyperConnection {
                 return None;
             }
         };
-        let (sender, result) = ended;
-        let Stage::Exchange { protocol, .. } = std::mem::replace(&mut self.stage, Stage::Over)
+        let (sender, mut result) = ended;
+        let Stage::Exchange { mut protocol, .. } = std::mem::replace(&mut self.stage, Stage::Over)
         else {
             return None;
         };
+
+        // hyper ends the connection if it finds bytes beyond the response.
+        is_protocol_over = is_protocol_over
+            || self.socket.without_reads(|| {
+                let polled = self.wake.run(|context| protocol.as_mut().poll(context));
+                polled.is_ready()
+            });
+        if let Ok(exchanged) = &mut result
+            && exchanged.outcome == Outcome::Ok
+            && self.is_unsolicited(is_protocol_over, exchanged)
+        {
+            (exchanged.outcome, exchanged.is_reusable) = (Outcome::BadBody, false);
+        }
 
         if is_protocol_over {
             self.socket.end.set(true);

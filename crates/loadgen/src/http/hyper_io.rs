@@ -22,6 +22,7 @@ use crate::base::clock::monotonic_ns;
 use crate::http::body_check::{BodyCheck, Kept};
 use crate::http::captures::KeptResponse;
 use crate::http::connection::ExchangeStamps;
+use crate::http::malformed::is_unsolicited_response;
 use crate::http::request::Request;
 use crate::net::route::Route;
 use crate::net::socket::Transfer;
@@ -47,6 +48,10 @@ pub(crate) struct Observed {
     /// Limits the reads of a turn: an endless response must not block the thread's other
     /// connections.
     reads_left: Cell<usize>,
+    /// Whether bytes arrived before the first request was sent.
+    pub has_early_bytes: Cell<bool>,
+    /// The bytes of the latest read.
+    latest: RefCell<Vec<u8>>,
 }
 
 impl Observed {
@@ -59,6 +64,8 @@ impl Observed {
             set_cookies: RefCell::default(),
             captured: RefCell::default(),
             reads_left: Cell::new(MAX_READS_PER_TURN),
+            has_early_bytes: Cell::new(false),
+            latest: RefCell::new(Vec::with_capacity(READ_BYTES)),
         }))
     }
 
@@ -73,6 +80,21 @@ impl Observed {
         self.take_set_cookies();
         self.take_captured();
         self.allow_reads();
+    }
+
+    /// Runs `work` without reading the socket.
+    pub fn without_reads<T>(&self, work: impl FnOnce() -> T) -> T {
+        let reads_left = self.reads_left.replace(0);
+        let result = work();
+        self.reads_left.set(reads_left);
+        result
+    }
+
+    /// Whether the latest read got a response after the `skipped` first bytes. Only hyper knows
+    /// where responses begin; it does not say why it ended a connection.
+    pub fn has_unsolicited_response(&self, skipped: usize) -> bool {
+        let latest = self.latest.borrow();
+        (skipped..latest.len()).any(|start| is_unsolicited_response(&latest[start..]))
     }
 
     /// Whether this turn has used all its reads.
@@ -154,10 +176,10 @@ impl Read for StampedTransport {
         };
 
         self.0.reads_left.set(reads_left);
-        let mut scratch = [0; READ_BYTES];
-        let room = buffer.remaining().min(READ_BYTES);
+        let mut latest = self.0.latest.borrow_mut();
+        latest.resize(buffer.remaining().min(READ_BYTES), 0);
 
-        match self.0.transport.receive(&mut scratch[..room]) {
+        match self.0.transport.receive(&mut latest) {
             Transfer::Bytes(count) => {
                 self.0.stamp(|stamps| {
                     stamps.last_byte_ns = self.0.transport.received_ns();
@@ -165,7 +187,8 @@ impl Read for StampedTransport {
                         stamps.first_byte_ns = stamps.last_byte_ns;
                     }
                 });
-                buffer.put_slice(&scratch[..count]);
+                latest.truncate(count);
+                buffer.put_slice(&latest);
                 Poll::Ready(Ok(()))
             }
             Transfer::WouldBlock => Poll::Pending,

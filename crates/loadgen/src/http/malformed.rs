@@ -1,6 +1,7 @@
 //! Why a response is malformed.
 
 use std::fmt::{self, Display, Formatter};
+use std::io;
 
 /// A head or trailer section with more fields than this is rejected.
 pub(crate) const MAX_FIELDS: usize = 1_000;
@@ -22,6 +23,7 @@ pub(crate) enum Rejection {
     Length,
     OldTransferEncoding,
     Chunk,
+    Unsolicited,
 }
 
 impl Display for Rejection {
@@ -37,7 +39,23 @@ impl Display for Rejection {
             Self::Length => "invalid or conflicting Content-Length",
             Self::OldTransferEncoding => "Transfer-Encoding in an HTTP/1.0 response",
             Self::Chunk => "invalid chunked body",
+            Self::Unsolicited => {
+                "unsolicited response: the server responds before a request is sent"
+            }
         })
+    }
+}
+
+/// Whether bytes that follow no request are a response. Servers announce with status 408 that they
+/// close an idle connection.
+pub(crate) fn is_unsolicited_response(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"HTTP/") && bytes.get(8..12) != Some(b" 408")
+}
+
+impl Rejection {
+    /// As the cause of a failed connection.
+    pub fn unsolicited() -> io::Error {
+        io::Error::other(Self::Unsolicited.to_string())
     }
 }
 

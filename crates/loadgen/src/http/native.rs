@@ -12,7 +12,7 @@ use crate::http::connection::{
 };
 use crate::http::decoder::{Decoder, Progress as Decoded};
 use crate::http::inbox::{Inbox, Received};
-use crate::http::malformed::Malformed;
+use crate::http::malformed::{Malformed, Rejection, is_unsolicited_response};
 use crate::http::request::Request;
 use crate::net::route::Route;
 use crate::net::socket::Transfer;
@@ -47,6 +47,8 @@ pub(crate) struct WireConnection {
     is_hangup: bool,
     /// No more bytes will arrive.
     is_over: bool,
+    /// Whether the server responded while no request was in flight.
+    is_unsolicited: bool,
 }
 
 /// How reading a response ended.
@@ -84,6 +86,7 @@ impl Connection for WireConnection {
             is_last: false,
             is_hangup: false,
             is_over: false,
+            is_unsolicited: false,
         })
     }
 
@@ -158,7 +161,11 @@ impl Connection for WireConnection {
 
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool {
         // Unsolicited bytes end the connection just like a close.
-        self.is_over |= self.transport.receive(&mut inbox.buffer) != Transfer::WouldBlock;
+        let received = self.transport.receive(&mut inbox.buffer);
+        if let Transfer::Bytes(count) = received {
+            self.is_unsolicited = is_unsolicited_response(&inbox.buffer[..count]);
+        }
+        self.is_over |= received != Transfer::WouldBlock;
         self.is_over
     }
 
@@ -166,8 +173,17 @@ impl Connection for WireConnection {
         self.is_over || self.is_hangup
     }
 
+    fn note_early_bytes(&mut self) {
+        // With TLS, these may be session tickets.
+        if !self.transport.is_tls() {
+            self.decoder.reject(Rejection::Unsolicited);
+        }
+    }
+
     fn take_refusal(&mut self) -> Option<io::Error> {
-        self.transport.take_refusal()
+        std::mem::take(&mut self.is_unsolicited)
+            .then(Rejection::unsolicited)
+            .or_else(|| self.transport.take_refusal())
     }
 
     fn stamps(&self, _: usize) -> ExchangeStamps {
@@ -241,7 +257,14 @@ impl WireConnection {
                     keep_opening(&mut self.opening, bytes);
                     continue;
                 }
-                Ok(Decoded::Complete { surplus }) => End::Complete { surplus },
+                Ok(Decoded::Complete { surplus }) => {
+                    if surplus > 0 && is_unsolicited_response(&bytes[count - surplus..]) {
+                        // One of the two responses arrived before its request was sent, maybe the
+                        // first.
+                        self.decoder.reject(Rejection::Unsolicited);
+                    }
+                    End::Complete { surplus }
+                }
                 Err(Malformed) => End::Malformed,
             };
             return self.ended(request, end, count, inbox);
@@ -356,10 +379,11 @@ impl WireConnection {
                 ..Exchanged::unreusable(outcome, status)
             };
         };
+        let is_solicited = self.decoder.rejection().is_none();
         let mut outcome = outcome_of_response(
             request,
             head.status,
-            self.check.is_correct(&request.expected_body),
+            is_solicited && self.check.is_correct(&request.expected_body),
         );
         if let (Outcome::Ok, Some(captures)) = (outcome, &request.captures) {
             outcome = self.capture(captures);
@@ -375,8 +399,11 @@ impl WireConnection {
         } else {
             head.keeps_alive
         };
-        let is_reusable =
-            !self.is_last && keeps_alive && is_request_out && end == End::Complete { surplus: 0 };
+        let is_reusable = !self.is_last
+            && keeps_alive
+            && is_request_out
+            && is_solicited
+            && end == End::Complete { surplus: 0 };
 
         Exchanged {
             outcome,

@@ -3,6 +3,7 @@
 //! Independent of HTTP, except for the protocol name it negotiates (ALPN).
 
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::{Resumption, WantsClientCert, WebPkiServerVerifier};
@@ -16,10 +17,14 @@ use rustls::{
 
 use crate::base::clock::monotonic_ns;
 use crate::base::error::LoadError;
+use crate::base::files::read_file;
 use crate::net::pinned::Pinned;
 use crate::net::socket::{Socket, Transfer};
 use crate::net::unverified::Unverified;
 use crate::plan::{HttpVersion, TlsOptions};
+
+/// Much more than the certificates of all known authorities.
+const MAX_PEM_BYTES: usize = 4 * 1024 * 1024;
 
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 const ALPN_HTTP2: &[u8] = b"h2";
@@ -92,16 +97,17 @@ fn client_config(
             a password"
         ))
     };
-    let chain: Vec<_> = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect)
+    let read = |file: &str| read_pem(file).map_err(|error| unreadable(file, &error));
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&read(path)?)
+        .collect::<Result<_, _>>()
         .map_err(|error| unreadable(path, &error))?;
     if chain.is_empty() {
         return Err(unreadable(path, &"it contains no certificate"));
     }
 
     let key_path = options.client_key.as_ref().unwrap_or(path);
-    let key =
-        PrivateKeyDer::from_pem_file(key_path).map_err(|error| unreadable(key_path, &error))?;
+    let key = PrivateKeyDer::from_pem_slice(&read(key_path)?)
+        .map_err(|error| unreadable(key_path, &error))?;
     builder
         .with_client_auth_cert(chain, key)
         .map_err(|error| unreadable(path, &error))
@@ -130,12 +136,17 @@ fn trusting(
         .with_custom_certificate_verifier(Arc::new(verifier_of_file(path, provider)?)))
 }
 
+fn read_pem(path: &str) -> Result<Vec<u8>, String> {
+    read_file(Path::new(path), MAX_PEM_BYTES)
+}
+
 fn verifier_of_file(path: &str, provider: Arc<CryptoProvider>) -> Result<Pinned, LoadError> {
     let unreadable =
         |error: &dyn std::fmt::Display| bad(format!("CA file {path}: {error}; use a PEM file"));
     let (mut roots, mut trusted) = (RootCertStore::empty(), Vec::new());
 
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
+    let pem = read_pem(path).map_err(|error| unreadable(&error))?;
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
         let certificate = certificate.map_err(|error| unreadable(&error))?;
         trusted.push(certificate.clone());
         roots.add(certificate).map_err(|error| unreadable(&error))?;
@@ -216,9 +227,8 @@ impl TlsSession {
 
     fn require_protocol(&self) -> io::Result<()> {
         if self.needs_http2 && self.session.alpn_protocol() != Some(ALPN_HTTP2) {
-            return Err(io::Error::other(
-                "the server does not offer HTTP/2 over TLS (ALPN h2); omit --http2",
-            ));
+            let reason = "the server does not offer HTTP/2 (ALPN h2); omit --http2";
+            return Err(failure(Part::Protocol, reason));
         }
         Ok(())
     }
@@ -363,73 +373,109 @@ impl Write for Carrier<'_> {
     }
 }
 
+/// What failed: the beginning of a cause.
+#[derive(Clone, Copy)]
+enum Part {
+    Certificate,
+    Protocol,
+    Handshake,
+}
+
+/// A failed handshake. As with other connections that end after they were established, its request
+/// is `reset`.
+fn failure(part: Part, reason: &str) -> io::Error {
+    let part = match part {
+        Part::Certificate => "certificate",
+        Part::Protocol => "protocol",
+        Part::Handshake => "handshake",
+    };
+    let cause = format!("TLS {part}: {reason}");
+    io::Error::new(io::ErrorKind::ConnectionReset, cause)
+}
+
 fn broken_off() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::ConnectionReset,
-        "the server ended the connection during the TLS handshake",
-    )
+    failure(Part::Handshake, "the server ended the connection")
 }
 
 /// A failed handshake, with a hint.
 fn explained(error: &Error) -> io::Error {
-    io::Error::other(match error {
-        Error::InvalidCertificate(
-            reason @ (CertificateError::NotValidForName
-            | CertificateError::NotValidForNameContext { .. }),
-        ) => format!(
-            "the server's certificate is for another name ({reason}); use that name in \
-            the URL, or disable verification with --insecure"
-        ),
-        // rustls includes the time in these messages, so every connection would fail with a
-        // different cause.
-        Error::InvalidCertificate(
-            CertificateError::Expired | CertificateError::ExpiredContext { .. },
-        ) => "the server's certificate has expired; renew it, or disable verification with \
-            --insecure"
-            .to_owned(),
-        Error::InvalidCertificate(
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
-        ) => "the server's certificate is not valid yet; check the clocks of both machines, or \
-            disable verification with --insecure"
-            .to_owned(),
-        Error::InvalidCertificate(reason) => format!(
-            "the server's certificate is not trusted ({reason}); add its authority with \
-            --ca-file FILE, or disable verification with --insecure"
-        ),
-        Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
-            "the server does not offer the requested HTTP version (ALPN); try with or without \
-            --http2"
-                .to_owned()
-        }
-        Error::AlertReceived(AlertDescription::ProtocolVersion) | Error::PeerIncompatible(_) => {
-            "the server shares no TLS version with loadgen; enable TLS 1.2 or 1.3 on the server"
-                .to_owned()
-        }
-        Error::AlertReceived(
-            AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
-        ) => format!(
-            "the server refused the TLS handshake ({error}); it requires a trusted client \
-            certificate (--client-cert FILE), or shares no cipher with loadgen"
-        ),
-        Error::AlertReceived(
-            AlertDescription::UnknownCA
-            | AlertDescription::BadCertificate
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateRevoked
-            | AlertDescription::UnsupportedCertificate
-            | AlertDescription::DecryptError,
-        ) => format!(
-            "the server refused the client certificate ({error}); send one that it trusts with \
-            --client-cert FILE"
-        ),
-        Error::AlertReceived(alert) => format!("the server refused the TLS handshake ({alert:?})"),
+    let (part, reason) = match error {
+        Error::InvalidCertificate(reason) => (Part::Certificate, rejected_certificate(reason)),
+        Error::AlertReceived(alert) => refused_by_server(*alert, error),
+        Error::PeerIncompatible(_) => (Part::Protocol, NO_COMMON_VERSION.to_owned()),
         Error::InvalidMessage(_) => {
+            let reason = format!(
+                "the server does not speak TLS ({error}); try a URL that begins with http://"
+            );
+            (Part::Protocol, reason)
+        }
+        _ => (Part::Handshake, error.to_string()),
+    };
+    failure(part, &reason)
+}
+
+const NO_COMMON_VERSION: &str =
+    "the server shares no TLS version with loadgen; enable TLS 1.2 or 1.3 on the server";
+
+fn rejected_certificate(reason: &CertificateError) -> String {
+    match reason {
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             format!(
-                "the server does not speak TLS ({error}); try a URL that begins with \
-                http://"
+                "the server's certificate is for another name ({reason}); use that name in the \
+                URL, or disable verification with --insecure"
             )
         }
-        _ => format!("the TLS handshake failed: {error}"),
-    })
+        // rustls includes the time in these messages, so every connection would fail with a
+        // different cause.
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the server's certificate has expired; renew it, or disable verification with \
+            --insecure"
+                .to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the server's certificate is not valid yet; check the clocks of both machines, or \
+            disable verification with --insecure"
+                .to_owned()
+        }
+        _ => format!(
+            "the server's certificate is not trusted ({reason}); add its authority with --ca-file \
+            FILE, or disable verification with --insecure"
+        ),
+    }
+}
+
+/// The server's alert.
+fn refused_by_server(alert: AlertDescription, error: &Error) -> (Part, String) {
+    match alert {
+        AlertDescription::NoApplicationProtocol => {
+            let reason = "the server does not offer the requested HTTP version (ALPN); try with or \
+                without --http2";
+            (Part::Protocol, reason.to_owned())
+        }
+        AlertDescription::ProtocolVersion => (Part::Protocol, NO_COMMON_VERSION.to_owned()),
+        AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure => {
+            let reason = format!(
+                "the server refused it ({error}); it requires a trusted client certificate \
+                (--client-cert FILE), or shares no cipher with loadgen"
+            );
+            (Part::Handshake, reason)
+        }
+        AlertDescription::UnknownCA
+        | AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::DecryptError => {
+            let reason = format!(
+                "the server refused the client certificate ({error}); send one that it trusts \
+                with --client-cert FILE"
+            );
+            (Part::Certificate, reason)
+        }
+        _ => (
+            Part::Handshake,
+            format!("the server refused it ({alert:?})"),
+        ),
+    }
 }

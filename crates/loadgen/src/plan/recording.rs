@@ -12,12 +12,14 @@ use serde::Serialize;
 
 use crate::base::clock::NS_PER_S;
 use crate::base::error::LoadError;
+use crate::base::files::{MAX_BYTES, read_line};
 use crate::base::thousands::thousands;
 use crate::plan::access_line::{self, LogEntry, LoggedRequest};
 use crate::plan::mix::{MAX_RECORDED_REQUESTS, default_weight};
 use crate::plan::order::Order;
 use crate::plan::placeholders;
 use crate::plan::requests_text::{open, shown, without_mark};
+use crate::plan::trace::{Offsets, require_room};
 use crate::plan::{RequestPlan, ResponseCheck, Trace, WeightedRequest};
 
 /// Methods that usually have a body; logs do not contain bodies.
@@ -58,14 +60,17 @@ pub fn read_recording(path: &Path) -> Result<Recording, LoadError> {
 /// The text up to the first line that is not a comment, and whether this line is from an access
 /// log.
 fn head(input: &mut dyn BufRead) -> io::Result<(Vec<u8>, bool)> {
-    let mut head = Vec::new();
+    let (mut head, mut bytes) = (Vec::new(), Vec::new());
     loop {
-        let start = head.len();
-        if input.read_until(b'\n', &mut head)? == 0 {
+        if !read_line(input, &mut bytes)? {
             return Ok((head, false));
         }
+        if head.len() > MAX_BYTES {
+            return Err(io::Error::other("more than 64 MiB of comments"));
+        }
 
-        let line = String::from_utf8_lossy(&head[start..]);
+        head.extend_from_slice(&bytes);
+        let line = String::from_utf8_lossy(&bytes);
         let line = without_mark(&line).trim();
         if !line.is_empty() && !line.starts_with('#') {
             let is_log = access_line::is_access_log(line);
@@ -75,14 +80,18 @@ fn head(input: &mut dyn BufRead) -> io::Result<(Vec<u8>, bool)> {
 }
 
 fn recording_of_trace(mut input: impl BufRead) -> Result<Recording, String> {
+    let mut offsets = Offsets::default();
     let mut bytes = Vec::new();
-    input
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    let text = String::from_utf8_lossy(&bytes);
+    for number in 1.. {
+        if !read_line(&mut input, &mut bytes).map_err(|error| error.to_string())? {
+            break;
+        }
+        let line = String::from_utf8_lossy(&bytes);
+        offsets.take(without_mark(&line), number)?;
+    }
 
     Ok(Recording {
-        offsets_ns: Trace::parse(without_mark(&text))?,
+        offsets_ns: offsets.into_trace()?,
         targets: Vec::new(),
         requests: None,
         notes: Vec::new(),
@@ -93,11 +102,7 @@ fn recording_of_log(mut input: impl BufRead) -> Result<Recording, String> {
     let mut log = Log::default();
     let mut bytes = Vec::new();
     for number in 1.. {
-        bytes.clear();
-        let length = input
-            .read_until(b'\n', &mut bytes)
-            .map_err(|error| error.to_string())?;
-        if length == 0 {
+        if !read_line(&mut input, &mut bytes).map_err(|error| error.to_string())? {
             break;
         }
 
@@ -134,6 +139,7 @@ impl Log {
         self.has_fractions |= entry.time.has_fraction;
         self.without_body += usize::from(WITH_BODY.contains(&request.method.as_str()));
         let index = self.index_of(request)?;
+        require_room(self.arrivals.len())?;
         self.arrivals.push((entry.time.unix_ns, index));
         let statuses = &mut self.statuses[index as usize];
         if let Some(status) = entry.status.and_then(repeatable)

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::base::duration::parse_duration_ns;
 use crate::base::error::LoadError;
+use crate::base::files::{MAX_BYTES, read_file};
 use crate::plan::mix::default_weight;
 use crate::plan::{
     CapturePlan, RequestPlan, ResponseCheck, SessionPlan, StepPlan, WeightedRequest,
@@ -65,7 +66,7 @@ fn parse_file(path: &Path, kind: Kind) -> Result<Parser<'_>, LoadError> {
     for (line, number) in text.lines().zip(1..) {
         parser
             .take(line.trim())
-            .map_err(|cause| refused(format!("{shown}:{number}: {cause}")))?;
+            .map_err(|cause| refused(format!("{shown}:{number}: {}", shortened(&cause))))?;
     }
     parser.end_request();
     match kind {
@@ -77,6 +78,18 @@ fn parse_file(path: &Path, kind: Kind) -> Result<Parser<'_>, LoadError> {
         }
         _ => Ok(parser),
     }
+}
+
+/// A cause may quote a line of any length.
+fn shortened(cause: &str) -> String {
+    let (head, tail) = (cause.chars().take(200), cause.chars().rev().take(200));
+    if cause.chars().nth(500).is_none() {
+        return cause.to_owned();
+    }
+    let tail: Vec<char> = tail.collect();
+    head.chain(" … ".chars())
+        .chain(tail.into_iter().rev())
+        .collect()
 }
 
 struct Parser<'a> {
@@ -256,8 +269,7 @@ impl<'a> Parser<'a> {
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        let path = self.folder.join(path);
-        std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+        read_file(&self.folder.join(path), MAX_BYTES)
     }
 
     fn take_option(&mut self, name: &str, value: &str) -> Result<(), String> {

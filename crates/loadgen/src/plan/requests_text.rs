@@ -1,11 +1,14 @@
 //! The text of a file of targets or sessions, or of standard input.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal as _};
 use std::path::Path;
 
+use crate::base::files::{self, MAX_BYTES, read_all};
+
 /// The file name that means standard input.
 const STANDARD_INPUT: &str = "-";
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The file's name in messages.
 pub(crate) fn shown(path: &Path) -> String {
@@ -21,9 +24,15 @@ pub(crate) fn shown(path: &Path) -> String {
 /// # Errors
 /// A sentence that says why the file cannot be read.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
-    let text = std::io::read_to_string(open(path)?)
-        .map_err(|error| format!("cannot read {}: {error}", shown(path)))?;
-    Ok(without_mark(&text).to_owned())
+    let name = shown(path);
+    let bytes = read_all(open(path)?, MAX_BYTES)
+        .map_err(|error| format!("cannot read {name}: {error}"))?
+        .ok_or_else(|| format!("{name} is larger than 64 MiB; use a part of it"))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("{name} is not UTF-8"))?;
+    Ok(match text.strip_prefix(BYTE_ORDER_MARK) {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
 }
 
 /// The file, or standard input.
@@ -33,7 +42,7 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
 pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
     if !is_standard_input(path) {
         let file =
-            File::open(path).map_err(|error| format!("cannot read {}: {error}", shown(path)))?;
+            files::open(path).map_err(|error| format!("cannot read {}: {error}", shown(path)))?;
         return Ok(Box::new(BufReader::new(file)));
     }
 
@@ -74,7 +83,7 @@ pub(crate) fn importable(text: &str) -> Option<(&'static str, &'static str)> {
 
 /// The text without a byte order mark.
 pub(crate) fn without_mark(text: &str) -> &str {
-    text.strip_prefix('\u{feff}').unwrap_or(text)
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ use crate::base::thousands::thousands;
 /// A plan contains its trace, and a report its plan: about 11 bytes of JSON per arrival.
 const MAX_ARRIVALS: usize = 10_000_000;
 
+/// The longest quote of a line.
+const MAX_SHOWN_CHARS: usize = 100;
+
 /// A larger number is a timestamp, not an offset.
 const MAX_OFFSET_NS: u64 = 366 * 24 * 3600 * NS_PER_S;
 
@@ -44,14 +47,11 @@ impl Trace {
                     .to_owned(),
             );
         }
-        match offsets_ns.len() {
-            0 => Err("the trace is empty".to_owned()),
-            count if count > MAX_ARRIVALS => Err(format!(
-                "the trace has more than {} arrivals",
-                thousands(MAX_ARRIVALS as u64)
-            )),
-            _ => Ok(Self(offsets_ns.into())),
-        }
+        let Some(others) = offsets_ns.len().checked_sub(1) else {
+            return Err("the trace is empty".to_owned());
+        };
+        require_room(others)?;
+        Ok(Self(offsets_ns.into()))
     }
 
     /// Reads one offset per line: seconds as a decimal number, or a number with a unit (`250ms`).
@@ -60,30 +60,11 @@ impl Trace {
     /// # Errors
     /// A sentence with the line number.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut offsets_ns: Vec<u64> = Vec::new();
+        let mut offsets = Offsets::default();
         for (number, line) in (1..).zip(text.lines()) {
-            let offset = line.split('#').next().unwrap_or("").trim();
-            if offset.is_empty() {
-                continue;
-            }
-            let offset_ns = parse_duration_ns(offset).map_err(|_| {
-                format!(
-                    "line {number}: {offset:?} is not an offset; write seconds like 0.25, or a \
-                    unit like 250ms"
-                )
-            })?;
-            if offsets_ns
-                .last()
-                .is_some_and(|last_ns| offset_ns < *last_ns)
-            {
-                return Err(format!(
-                    "line {number}: {offset:?} is earlier than the offset above it; sort the lines by \
-                    time"
-                ));
-            }
-            offsets_ns.push(offset_ns);
+            offsets.take(line, number)?;
         }
-        Self::new(offsets_ns)
+        offsets.into_trace()
     }
 
     /// The offsets, ascending.
@@ -112,6 +93,52 @@ impl Trace {
         }
         max
     }
+}
+
+/// The lines of a trace read so far.
+#[derive(Default)]
+pub(crate) struct Offsets(Vec<u64>);
+
+impl Offsets {
+    /// Takes the next line.
+    pub fn take(&mut self, line: &str, number: u64) -> Result<(), String> {
+        let offset = line.split('#').next().unwrap_or("").trim();
+        if offset.is_empty() {
+            return Ok(());
+        }
+        let offset_ns = parse_duration_ns(offset).map_err(|_| {
+            let shown: String = offset.chars().take(MAX_SHOWN_CHARS).collect();
+            format!(
+                "line {number}: {shown:?} is not an offset; write seconds like 0.25, or a unit like \
+                250ms"
+            )
+        })?;
+        if self.0.last().is_some_and(|last_ns| offset_ns < *last_ns) {
+            return Err(format!(
+                "line {number}: {offset:?} is earlier than the offset above it; sort the lines by \
+                time"
+            ));
+        }
+        require_room(self.0.len())?;
+        self.0.push(offset_ns);
+        Ok(())
+    }
+
+    /// The whole trace.
+    pub fn into_trace(self) -> Result<Trace, String> {
+        Trace::new(self.0)
+    }
+}
+
+/// Whether a trace of `count` arrivals can have another one.
+pub(crate) fn require_room(count: usize) -> Result<(), String> {
+    if count < MAX_ARRIVALS {
+        return Ok(());
+    }
+    Err(format!(
+        "the trace has more than {} arrivals",
+        thousands(MAX_ARRIVALS as u64)
+    ))
 }
 
 impl TryFrom<Vec<u64>> for Trace {

@@ -12,9 +12,10 @@ pub enum Outcome {
     Ok,
     /// A complete response with a status that is not accepted.
     HttpStatus,
-    /// A complete response with an unexpected body, or a response that is not HTTP.
+    /// A complete response with an unexpected body, or a response that is not HTTP or unsolicited.
     BadBody,
-    /// The connection was reset or closed after a response byte, or on a fresh connection.
+    /// The connection was reset or closed after a response byte, or on a fresh connection, or its
+    /// TLS handshake failed.
     Reset,
     /// A kept connection was reset or closed before any response byte: the keep-alive race. Not
     /// retried.

@@ -154,7 +154,7 @@ fn violations() -> Vec<Attack> {
             format!("{HELLO} and more"),
             Outcome::Ok,
         ),
-        sends("two responses", format!("{HELLO}{HELLO}"), Outcome::Ok),
+        sends("two responses", format!("{HELLO}{HELLO}"), BadBody),
         sends("a response", HELLO, Outcome::Ok).once_per_connection(),
     ]
 }

@@ -517,18 +517,13 @@ fn the_failure_of_a_server_without_http2_is_explained() {
     let url = format!("https://{}/", server.address);
     let report = run_fifty(&url, certificate.trusting_options(), Keepalive::On);
 
-    assert_eq!(
-        report.outcome(Outcome::Refused),
-        50,
-        "{:?}",
-        report.outcomes
-    );
+    assert_eq!(report.outcome(Outcome::Reset), 50, "{:?}", report.outcomes);
     assert!(
         report
             .connections
             .failures
             .keys()
-            .all(|cause| cause.contains("HTTP")),
+            .all(|cause| cause.starts_with("TLS protocol: ") && cause.contains("HTTP")),
         "{:?}",
         report.connections
     );

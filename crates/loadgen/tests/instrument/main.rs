@@ -28,6 +28,7 @@ mod support;
 mod targets;
 mod tls;
 mod tls_server;
+mod unsolicited;
 mod ways;
 mod wires;
 mod witness;

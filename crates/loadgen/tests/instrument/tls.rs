@@ -76,7 +76,7 @@ fn the_host_name_in_the_url_is_verified_even_with_another_address() {
     let _host = lock_host();
     for (name, outcome) in [
         ("shop.invalid", Outcome::Ok),
-        ("other.invalid", Outcome::Refused),
+        ("other.invalid", Outcome::Reset),
     ] {
         let certificate = Certificate::for_names(&[name]);
         let server = https_server(&certificate, b"hello".to_vec());
@@ -177,11 +177,13 @@ fn a_certificate_for_another_name_is_explained() {
     let other_name = Certificate::for_names(&["example.org"]);
     let server = https_server(&other_name, b"hello".to_vec());
     let report = run_fifty(&server, other_name.trusting_options(), |plan| plan);
-    assert_all(&report, Outcome::Refused);
+    assert_all(&report, Outcome::Reset);
 
     let cause = only_cause(&report);
     assert!(
-        cause.contains("example.org") && cause.contains("use that name in the URL"),
+        cause.starts_with("TLS certificate: ")
+            && cause.contains("example.org")
+            && cause.contains("use that name in the URL"),
         "{cause}"
     );
     assert!(!cause.contains("--ca-file"), "{cause}");
@@ -199,7 +201,7 @@ fn an_untrusted_certificate_is_refused_unless_insecure() {
         let report = run_fifty(&server, other_certificate.trusting_options(), |plan| {
             LoadPlan { wire, ..plan }
         });
-        assert_all(&report, Outcome::Refused);
+        assert_all(&report, Outcome::Reset);
         let cause = only_cause(&report);
         assert!(
             cause.contains("certificate") && cause.contains("--ca-file"),
@@ -240,7 +242,7 @@ fn a_self_signed_certificate_is_trusted_if_it_is_in_the_ca_file() {
         );
 
         let report = run_fifty(&server, other_certificate.trusting_options(), change);
-        assert_all(&report, Outcome::Refused);
+        assert_all(&report, Outcome::Reset);
         assert!(
             only_cause(&report).contains("--ca-file"),
             "{}",
@@ -251,7 +253,7 @@ fn a_self_signed_certificate_is_trusted_if_it_is_in_the_ca_file() {
     let elsewhere = self_signed_authority("elsewhere.example");
     let server = https_server(&elsewhere, b"hello".to_vec());
     let report = run_fifty(&server, elsewhere.trusting_options(), |plan| plan);
-    assert_all(&report, Outcome::Refused);
+    assert_all(&report, Outcome::Reset);
     assert!(
         only_cause(&report).contains("elsewhere.example"),
         "{}",
@@ -273,7 +275,7 @@ fn an_expired_certificate_is_explained() {
         let server = https_server(&expired, b"hello".to_vec());
         let report = run_fifty(&server, expired.trusting_options(), |plan| plan);
 
-        assert_all(&report, Outcome::Refused);
+        assert_all(&report, Outcome::Reset);
 
         let cause = only_cause(&report);
         assert!(
@@ -293,7 +295,7 @@ fn a_certificate_that_is_not_valid_yet_is_explained() {
     let server = https_server(&early, b"hello".to_vec());
     let report = run_fifty(&server, early.trusting_options(), |plan| plan);
 
-    assert_all(&report, Outcome::Refused);
+    assert_all(&report, Outcome::Reset);
     assert!(
         only_cause(&report).contains("is not valid yet"),
         "{}",
@@ -306,16 +308,20 @@ fn a_refused_handshake_is_explained() {
     let _host = lock_host();
     let trusted = Certificate::for_names(&["127.0.0.1"]);
     for (description, explanation) in [
-        (70, "shares no TLS version"),
-        (40, "requires a trusted client certificate"),
-        (116, "requires a trusted client certificate"),
+        (70, "TLS protocol: the server shares no TLS version"),
+        (40, "TLS handshake: the server refused it"),
+        (
+            48,
+            "TLS certificate: the server refused the client certificate",
+        ),
+        (116, "it requires a trusted client certificate"),
     ] {
         let server = ThreadedServer::start(move |mut stream, _| {
             let _ = std::io::Read::read(&mut stream, &mut [0; 16 * 1024]);
             let _ = stream.write_all(&[21, 3, 3, 0, 2, 2, description]);
         });
         let report = run_fifty(&server, trusted.trusting_options(), |plan| plan);
-        assert_all(&report, Outcome::Refused);
+        assert_all(&report, Outcome::Reset);
         assert!(
             only_cause(&report).contains(explanation),
             "{}",
@@ -330,7 +336,7 @@ fn a_trusted_certificate_for_another_name_is_refused() {
     let certificate = Certificate::for_names(&["elsewhere.example"]);
     let server = https_server(&certificate, b"hello".to_vec());
     let report = run_fifty(&server, certificate.trusting_options(), |plan| plan);
-    assert_all(&report, Outcome::Refused);
+    assert_all(&report, Outcome::Reset);
     assert!(
         only_cause(&report).contains("name"),
         "{}",
@@ -365,7 +371,7 @@ fn a_close_delimited_body_is_correct_only_with_close_notify() {
 }
 
 #[test]
-fn an_aborted_handshake_is_a_reset_and_a_server_without_tls_is_refused() {
+fn an_aborted_handshake_and_a_server_without_tls_are_distinguished() {
     let _host = lock_host();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     // If the server has read the whole ClientHello, the connection ends with a FIN, otherwise with
@@ -377,7 +383,7 @@ fn an_aborted_handshake_is_a_reset_and_a_server_without_tls_is_refused() {
         let report = run_fifty(&breaking, certificate.trusting_options(), |plan| plan);
         assert_all(&report, Outcome::Reset);
         assert!(
-            only_cause(&report).contains("during the TLS handshake"),
+            only_cause(&report).starts_with("TLS handshake: "),
             "{}",
             only_cause(&report)
         );
@@ -388,9 +394,9 @@ fn an_aborted_handshake_is_a_reset_and_a_server_without_tls_is_refused() {
         read_request(&mut stream);
     });
     let report = run_fifty(&plain, certificate.trusting_options(), |plan| plan);
-    assert_all(&report, Outcome::Refused);
+    assert_all(&report, Outcome::Reset);
     assert!(
-        only_cause(&report).contains("does not speak TLS"),
+        only_cause(&report).starts_with("TLS protocol: the server does not speak TLS"),
         "{}",
         only_cause(&report)
     );
@@ -419,7 +425,7 @@ fn a_server_that_never_completes_the_handshake_causes_a_connect_timeout() {
 fn a_ca_file_without_certificates_is_refused_before_the_load() {
     for (path, cause) in [
         ("/nowhere/authority.pem", "No such file"),
-        ("/dev/null", "no certificate"),
+        ("/dev/null", "not a file"),
     ] {
         let tls = TlsOptions {
             ca_file: Some(path.to_owned()),

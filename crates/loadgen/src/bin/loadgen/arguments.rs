@@ -3,6 +3,7 @@
 mod header_fields;
 mod values;
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
 use base64::Engine as _;
@@ -15,13 +16,16 @@ use loadgen::plan::{
     WeightedRequest, Wire,
 };
 use loadgen::{
-    LoadError, LoadPlan, parse_duration_ns, read_recording, read_sessions, read_targets,
+    LoadError, LoadPlan, parse_duration_ns, read_file, read_recording, read_sessions, read_targets,
 };
 
 use header_fields::{HeaderFields, header_fields};
 
 /// The default duration, unless the schedule has a length.
 const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
+
+/// Larger bodies are refused, because they are kept in memory.
+const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Generate load against a URL and print a JSON report. Latency is measured from the scheduled
 /// send time.
@@ -194,9 +198,9 @@ pub struct Arguments {
     /// Number of generator threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Random seed
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// Random seed [default: a new one for each load, stored in its report]
+    #[arg(long)]
+    seed: Option<u64>,
     /// Length of the report intervals [default: 1s, longer for long measurements]
     #[arg(long, value_parser = parse_duration_ns)]
     interval: Option<u64>,
@@ -304,7 +308,7 @@ impl Arguments {
             timeout_ns: self.timeout,
             deadline_ns: self.deadline,
             threads: self.threads,
-            seed: self.seed,
+            seed: self.seed.unwrap_or_else(new_seed),
             spin_window_ns: self.spin,
             shares_cores: false,
             receive_stamps: self.receive_stamps.map(|flag| match flag {
@@ -466,6 +470,14 @@ impl Arguments {
     }
 }
 
+/// A random seed, so that loads that run at the same time do not send at the same time. Every JSON
+/// reader can represent it.
+fn new_seed() -> u64 {
+    const SEED_BITS: u32 = 53;
+    // The only random numbers of the standard library.
+    RandomState::new().hash_one(std::process::id()) >> (u64::BITS - SEED_BITS)
+}
+
 type Parsed<T> = Result<Vec<T>, LoadError>;
 
 fn from_file<T>(path: Option<&Path>, parse: impl Fn(&Path) -> Parsed<T>) -> Result<Vec<T>, String> {
@@ -476,12 +488,7 @@ fn from_file<T>(path: Option<&Path>, parse: impl Fn(&Path) -> Parsed<T>) -> Resu
 }
 
 fn read(path: Option<&Path>) -> Result<Option<Vec<u8>>, String> {
-    path.map(|path| std::fs::read(path).map_err(|error| cannot_read(path, &error)))
-        .transpose()
-}
-
-fn cannot_read(path: &Path, error: &std::io::Error) -> String {
-    format!("cannot read {}: {error}", path.display())
+    path.map(|path| read_file(path, MAX_BODY_BYTES)).transpose()
 }
 
 #[cfg(test)]
@@ -504,6 +511,11 @@ mod tests {
             }
         );
         assert_eq!((open.phases.measure_ns, open.seed), (3_000_000_000, 7));
+
+        let seeds = [(); 100].map(|()| plan("loadgen http://h/").expect("closed").seed);
+        assert!(seeds.iter().all(|seed| *seed < 1 << 53));
+        let distinct = std::collections::BTreeSet::from(seeds);
+        assert_eq!(distinct.len(), 100, "every load has its own seed");
         let closed = plan("loadgen http://h/ -c 8").expect("closed");
         assert_eq!(
             closed.load,

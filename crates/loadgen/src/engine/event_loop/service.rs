@@ -34,6 +34,13 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     fn attempt(&mut self, index: usize) {
         let line = self.slots[index].line;
         while !self.drop_late(index) {
+            if self
+                .lines
+                .current(line)
+                .is_some_and(|link| link.has_idle_event)
+            {
+                self.handle_idle(self.lines.token(line));
+            }
             if self.lines.current(line).is_some_and(Link::is_lost) {
                 self.retire(self.lines.token(line), true);
             }
@@ -242,6 +249,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
                     self.attempt(opener);
                 }
                 self.serve_waiting(line);
+                if let (true, Some(link)) = (event.is_readable, self.lines.link_mut(event.token)) {
+                    link.connection.note_early_bytes();
+                }
                 // The reactor has already reported what had arrived by then, including a close, and
                 // will not report it again.
                 self.read(event.token, event.is_hangup);
@@ -255,7 +265,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let Some(link) = self.lines.link_mut(token) else {
             return;
         };
+        link.has_idle_event = false;
         if link.connection.is_over_while_idle(&mut self.inbox) {
+            self.note_refusal(token);
             self.retire(token, true);
         } else {
             self.note_limit(token);
@@ -395,7 +407,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.ended(index, &completion);
     }
 
-    /// Records why the server closed an unused connection, if it gave a reason.
+    /// Records why a connection without a request ended, if that is known.
     #[cold]
     fn note_refusal(&mut self, token: u64) {
         let link = self.lines.link_mut(token);
@@ -481,8 +493,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
                 let arrival = Arrival::unqueued(due.intended_ns, due.request).at(due.place);
                 self.ready.push_back((index, arrival));
             }
-            Next::Reserved => {}
-            Next::End => self.drop_connection(index),
+            // An open connection may still get an unsolicited response.
+            Next::Reserved | Next::End => {}
             Next::Free => self.free(index, completion.freed_ns()),
             Next::Renew => {
                 self.drop_connection(index);

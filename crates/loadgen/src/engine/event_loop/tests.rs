@@ -615,6 +615,7 @@ fn a_request_that_becomes_due_during_a_stall_is_counted() {
             engine.handle(Readiness {
                 token: engine.lines.token(0),
                 is_hangup: false,
+                is_readable: true,
             });
             assert_eq!(engine.stalls.arrivals, before + 1);
         },
@@ -632,6 +633,7 @@ fn a_response_may_have_waited_through_a_stall_unless_the_loop_has_polled_since()
             let readiness = Readiness {
                 token: engine.lines.token(0),
                 is_hangup: false,
+                is_readable: true,
             };
             let now_ns = engine.read_clock();
             engine.stalls.note(now_ns - 10 * MS, now_ns, || 0);
@@ -670,6 +672,7 @@ fn arrivals_and_responses_delayed_by_a_stall_count_only_if_measured() {
                 engine.handle(Readiness {
                     token: engine.lines.token(0),
                     is_hangup: false,
+                    is_readable: true,
                 });
                 turns(&mut engine, 1);
                 assert_eq!((engine.stalls.arrivals, engine.stalls.responses), expected);
@@ -772,6 +775,7 @@ fn a_connection_is_reused_once_its_server_allows_a_stream_again() {
         engine.handle(Readiness {
             token: engine.lines.token(0),
             is_hangup: false,
+            is_readable: true,
         });
         assert!(engine.lines.line(0).parked.is_empty());
     });

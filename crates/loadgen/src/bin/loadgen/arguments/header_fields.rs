@@ -1,12 +1,12 @@
 //! Header fields of the command line: a single one, or a file of them.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::path::Path;
 
 use http::HeaderName;
+use loadgen::read_file;
 
 /// More than any server accepts.
-const MAX_FILE_BYTES: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 const SYNTAX: &str = "write it as 'Name: value'";
 
@@ -54,13 +54,8 @@ fn read(path: &str) -> Result<String, String> {
         return Err(format!("@ is not followed by a file name; {hint}"));
     }
 
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(|error| format!("cannot read {path}: {error}; {hint}"))?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(format!("{path} is larger than 1 MiB; {hint}"));
-    }
+    let bytes = read_file(Path::new(path), MAX_FILE_BYTES)
+        .map_err(|message| format!("{message}; {hint}"))?;
     String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8; use ASCII"))
 }
 
