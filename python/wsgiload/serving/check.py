@@ -297,7 +297,7 @@ def _check_conformance(subject: _Subject, result: CheckResult) -> None:
         for body in bodies
         if body != conformance.CONFORMING_BODY
     ]
-    if NOT_CLOSED in subject.server.log_path.read_bytes():
+    if NOT_CLOSED in subject.server.log.read():
         wrong.append("PEP 3333 violation: close() of the app's response was not called")
     known, complaint = subject.variant.variant.deviation, (wrong or [""])[0]
     result.conforms = not wrong
@@ -351,10 +351,10 @@ def _check_backlog(subject: _Subject, result: CheckResult) -> None:
 
 
 def _check_quiet(subject: _Subject, result: CheckResult) -> None:
-    before = subject.server.log_path.stat().st_size
+    before = subject.server.log.mark()
     for _ in range(QUIET_REQUESTS):
         readiness.ask(subject.port, GREETING, RESPONSE_TIMEOUT_S)
-    lines = subject.server.log_path.read_bytes()[before:].decode(errors="replace").splitlines()
+    lines = subject.server.log.read(before).decode(errors="replace").splitlines()
     result.quiet = len(lines) <= MAX_QUIET_LINES
     complaint = (
         f"it logged {len(lines)} lines for {QUIET_REQUESTS} requests, such as "

@@ -23,6 +23,7 @@ from wsgiload.scratch import scratch_folder
 from wsgiload.serving import readiness
 from wsgiload.serving.groups import Place, fresh_group
 from wsgiload.serving.launch import ServerExit, ServerProcess
+from wsgiload.serving.log import OutputLog, output_log
 from wsgiload.serving.preparation import Preparation, prepared
 from wsgiload.serving.readiness import Expectation
 from wsgiload.units import NS_PER_S
@@ -65,12 +66,13 @@ def serving(
     """A ready server while the block lasts. Raises ServerError if it does not become ready."""
     with (
         legible_log(service.log_path),
+        output_log(service.log_path) as log,
         scratch_folder() as scratch,
-        prepared(preparation_of(service, launch_context := context(scratch)), place),
+        prepared(preparation_of(service, launch_context := context(scratch), log), place),
         fresh_group(label, place) as group,
     ):
         served.enforcement = group.enforcement
-        server = ServerProcess(service.variant, group, service.log_path)
+        server = ServerProcess(service.variant, group, log)
         try:
             with uninterrupted():
                 server.start(service.environment, launch_context, service.variables)
@@ -91,7 +93,7 @@ def serving(
                 served.memory_peak_bytes = group.memory_peak_bytes()
 
 
-def preparation_of(service: Service, context: LaunchContext) -> Preparation:
+def preparation_of(service: Service, context: LaunchContext, log: OutputLog) -> Preparation:
     """The setup and teardown commands; none for a catalogue server."""
     user_server = service.variant.server.user_server
 
@@ -104,6 +106,6 @@ def preparation_of(service: Service, context: LaunchContext) -> Preparation:
         teardown=filled_in("teardown", user_server.teardown) if user_server is not None else [],
         folder=user_server.working_folder if user_server is not None else context.app_dir,
         variables=service.environment.environ(context.import_dir) | dict(service.variant.variables),
-        log_path=service.log_path,
+        log=log,
         timeout_s=service.expected.ready_timeout_ns / NS_PER_S,
     )
