@@ -11,7 +11,18 @@ from .command import Command, CommandResult
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
 APPS = Path(__file__).with_name("apps") / "log_flood"
-SWEEP = ("sweep", "--servers", "gunicorn-gthread", "--rates", 40, "--duration", "4s", "--runs", 1, "--quiet")
+SWEEP = (
+    "sweep",
+    "--servers",
+    "gunicorn-gthread",
+    "--rates",
+    40,
+    "--duration",
+    "4s",
+    "--runs",
+    1,
+    "--quiet",
+)
 MAX_DIFFERENCE_BYTES = 8 << 20
 
 

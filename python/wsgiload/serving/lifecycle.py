@@ -51,6 +51,8 @@ class Served:
     ended: ServerExit | None = None
     oom_kills: int | None = None
     memory_peak_bytes: int | None = None
+    # Processes that left the server's control group, by pid with their names.
+    escaped: Mapping[int, str] = field(default_factory=dict)
     # False: kill the server immediately.
     gracefully: bool = True
 
@@ -91,6 +93,7 @@ def serving(
                 # Read the counters before the group is removed.
                 served.oom_kills = group.oom_kills()
                 served.memory_peak_bytes = group.memory_peak_bytes()
+                served.escaped = group.escaped
 
 
 def preparation_of(service: Service, context: LaunchContext, log: OutputLog) -> Preparation:
