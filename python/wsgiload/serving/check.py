@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,7 @@ from wsgiload.limits import Limits
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import read_listen_queue
-from wsgiload.scratch import remove_stale_scratch
+from wsgiload.scratch import remove_stale_scratch, scratch_folder
 from wsgiload.serving import launch, readiness
 from wsgiload.serving.check_heads import Send, forwarding, large_head_fault
 from wsgiload.serving.concurrency import Concurrency
@@ -167,9 +166,9 @@ def _check(
     variant: ServerVariant, environment: Environment, place: Place, result: CheckResult
 ) -> None:
     port, served = launch.free_port(), Served()
-    with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
+    with scratch_folder() as folder:
         expected = Expectation(GREETING, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS)
-        service = Service(variant, environment, expected, Path(log.name))
+        service = Service(variant, environment, expected, folder / "server.log")
         context = conformance_context(variant, environment, port, result.profile, CHECK_BUDGET)
         try:
             with serving(f"check-{variant.id}", service, place, context, served) as server:
