@@ -50,6 +50,18 @@ def hang_up(running: RunningCommand) -> None:
 each_interrupt = pytest.mark.parametrize("interrupt", [press_ctrl_c, terminate, hang_up])
 
 
+def test_a_killed_import_check_leaves_nothing_behind(command: Command) -> None:
+    app = "import time; open('importing', 'w').close(); time.sleep(600)\n"
+    (command.folder / "slow.py").write_text(app)
+    running = command.start("sweep", "slow:app", "--servers", "wsgiref", "--rates", 50, *BRIEFLY)
+    until(lambda: (command.folder / "importing").exists(), "the import")
+    assert command.temporary_files()
+
+    os.kill(running.pid, signal.SIGKILL)
+    running.process.wait()
+    until(lambda: not command.temporary_files() and not command.processes(), "the cleanup")
+
+
 @each_interrupt
 @pytest.mark.parametrize("limits", ["strict", "none"])
 def test_an_interrupt_keeps_the_finished_cells_and_leaves_nothing_running(

@@ -14,7 +14,7 @@ import pytest
 
 import wsgiload
 from wsgiload.errors import LimitsError
-from wsgiload.limits import Janitor, Limits, remove_stale_groups, select_backend
+from wsgiload.limits import Janitor, LimitedGroup, Limits, remove_stale_groups, select_backend
 from wsgiload.limits.v2 import V2Backend, find_mount
 
 from .real import FORK_BOMB, eventually, is_running, run_python
@@ -28,7 +28,7 @@ ENVIRONMENT = {
 ORCHESTRATOR = """
 import json, sys, time
 from pathlib import Path
-from wsgiload.limits import Janitor, Limits, select_backend
+from wsgiload.limits import Janitor, LimitedGroup, Limits, select_backend
 limits = Limits(policy=sys.argv[2], pids=50 if sys.argv[2] == "strict" else None)
 with Janitor() as janitor, open(sys.argv[1], "wb") as log:
     group = select_backend(limits).create(limits, "t_crash")
@@ -70,6 +70,53 @@ def test_the_janitor_cleans_up_after_a_killed_orchestrator(tmp_path: Path, polic
     eventually(lambda: not any(Path(path).exists() for path in group["directories"]))
 
 
+# Moves a process without variables to the root of every hierarchy that permits it.
+ESCAPE = """
+import os, sys
+from contextlib import suppress
+from pathlib import Path
+root = Path("/sys/fs/cgroup")
+if os.fork() == 0:
+    for entry in (root / "cgroup.procs", *root.glob("*/cgroup.procs")):
+        with suppress(OSError):
+            entry.write_text("0")
+    print(os.getpid(), flush=True)
+    os.execve("/bin/sleep", ["/bin/sleep", "600"], {})
+os.wait()
+"""
+
+
+def _escape(group: LimitedGroup, log: Path) -> int:
+    run_python(group, ESCAPE, log)
+    eventually(lambda: log.read_text().endswith("\n"))
+    pid = int(log.read_text())
+    if pid in group.pids():
+        pytest.skip("processes cannot leave a control group here")
+    return pid
+
+
+def test_a_process_that_left_its_group_is_named_and_ended(
+    tmp_path: Path, real_limits: Limits
+) -> None:
+    with closing(select_backend(real_limits).create(real_limits, "t_escape")) as group:
+        pid = _escape(group, tmp_path / "log")
+        eventually(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
+    assert group.escaped == {pid: "sleep"}
+    assert not is_running(pid)
+
+
+def test_the_janitor_ends_a_process_that_left_its_group(
+    tmp_path: Path, real_limits: Limits
+) -> None:
+    with Janitor() as janitor:
+        group = select_backend(real_limits).create(real_limits, "t_escape")
+        janitor.watch(group)
+        pid = _escape(group, tmp_path / "log")
+    assert not is_running(pid)
+    with pytest.raises(LimitsError, match="disappeared"):
+        group.close()
+
+
 def test_a_janitor_that_exits_removes_groups_that_were_not_released(real_limits: Limits) -> None:
     with Janitor() as janitor:
         limits = replace(real_limits, cpus=None)
@@ -105,7 +152,7 @@ def test_groups_of_an_orchestrator_that_crashed_without_janitor_are_removed(tmp_
 ORCHESTRATOR_WITH_KILLED_JANITOR = """
 import os, signal, sys, time
 from pathlib import Path
-from wsgiload.limits import Janitor, Limits, select_backend
+from wsgiload.limits import Janitor, LimitedGroup, Limits, select_backend
 limits = Limits(policy=sys.argv[2], pids=50 if sys.argv[2] == "strict" else None)
 with Janitor() as janitor, open(sys.argv[1], "wb") as log:
     first = janitor._process

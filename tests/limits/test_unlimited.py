@@ -40,6 +40,15 @@ if os.fork() == 0:
 os.wait()
 time.sleep(600)
 """
+# Leaves its session, its parent and its variables behind.
+ESCAPE = """
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        sleep = "import time; print('ready', flush=True); time.sleep(600)"
+        os.execve(sys.executable, [sys.executable, "-c", sleep], {})
+"""
 ORCHESTRATOR = """
 import json, os, sys, time
 from pathlib import Path
@@ -106,12 +115,28 @@ def test_a_daemon_that_left_its_session_is_measured_and_ended(
     assert not psutil.pid_exists(daemon), "the daemon was not reaped"
 
 
-def test_the_janitor_finds_a_daemon_by_its_mark(tmp_path: Path) -> None:
+def test_a_daemon_that_also_cleared_its_variables_is_ended(tmp_path: Path) -> None:
+    group = UnlimitedBackend().create(Limits(), "t")
+    with (tmp_path / "log").open("wb") as log:
+        process = group.spawn([sys.executable, "-c", ESCAPE], env={}, cwd=tmp_path, log=log)
+        process.wait(20)
+        eventually(lambda: (tmp_path / "log").read_bytes() != b"")
+
+    (daemon,) = group.pids()
+    assert psutil.Process(daemon).environ() == {}
+    group.close()
+    assert not psutil.pid_exists(daemon)
+
+
+@pytest.mark.parametrize(("daemon", "processes"), [(DAEMON, 2), (ESCAPE, 1)])
+def test_the_janitor_finds_a_daemon_by_its_mark(
+    tmp_path: Path, daemon: str, processes: int
+) -> None:
     environment = {
         "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
         "PATH": os.environ["PATH"],
     }
-    command = [sys.executable, "-c", ORCHESTRATOR, DAEMON]
+    command = [sys.executable, "-c", ORCHESTRATOR, daemon]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, env=environment, cwd=tmp_path
     ) as orchestrator:
@@ -121,7 +146,7 @@ def test_the_janitor_finds_a_daemon_by_its_mark(tmp_path: Path) -> None:
         finally:
             orchestrator.kill()
 
-    assert len(pids) == 2
+    assert len(pids) == processes
     eventually(lambda: not any(is_running(pid) for pid in pids))
 
 

@@ -30,7 +30,7 @@ def test_a_long_log_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
     make_legible(log, max_bytes=100)
     text = log.read_text()
     assert text.startswith("first") and text.endswith("last")
-    assert "… 4909 bytes left out …" in text and len(text) < 200
+    assert "[… 4,909 bytes left out …]" in text and len(text) < 200
 
 
 def test_a_line_at_the_cut_is_removed_completely(tmp_path: Path) -> None:

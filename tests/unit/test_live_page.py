@@ -16,7 +16,7 @@ import pytest
 from wsgiload.cli import _live_page
 from wsgiload.cli._live import LiveView
 from wsgiload.cli._live_frame import Stage
-from wsgiload.cli._live_page import MAX_READERS, LivePage
+from wsgiload.cli._live_page import MAX_CLIENTS, LivePage
 from wsgiload.documents.page_data import LiveFrame
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[2J\u202e"
@@ -141,20 +141,52 @@ def test_foreign_text_is_escaped(page: LivePage) -> None:
     reader.leave()
 
 
-def test_the_number_of_readers_is_limited(page: LivePage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_clients_is_limited(page: LivePage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_live_page, "SILENCE_S", 0.05)
-    readers = [Reader(page) for _ in range(MAX_READERS)]
+    readers = [Reader(page) for _ in range(MAX_CLIENTS)]
     assert {reader.status for reader in readers} == {200}
-    assert becomes_true(lambda: len(page.threads) == 1 + MAX_READERS)
+    assert becomes_true(lambda: len(page.threads) == 1 + MAX_CLIENTS)
     assert get(page)[0] == 503
 
     readers[0].leave()
-    assert becomes_true(lambda: len(page.threads) == MAX_READERS), (
+    assert becomes_true(lambda: len(page.threads) == MAX_CLIENTS), (
         "a closed connection is noticed without new events"
     )
     assert get(page)[0] == 200
     for reader in readers[1:]:
         reader.leave()
+
+
+@pytest.mark.parametrize("slow_count", [50, 2 * MAX_CLIENTS])
+def test_slow_clients_do_not_delay_a_fast_one(page: LivePage, slow_count: int) -> None:
+    slow = [socket.create_connection(("127.0.0.1", page.port), 5) for _ in range(slow_count)]
+    for client in slow:
+        client.send(b"G")
+    page.print_line("first")
+    started_s = time.monotonic()
+    reader = Reader(page)
+    assert get(page)[0] == 200
+    assert reader.next() == ("line", "first")
+    assert time.monotonic() - started_s < 2, "the fast client waits for the slow ones"
+    reader.leave()
+    for client in slow:
+        client.close()
+
+
+def test_a_client_that_takes_too_long_is_disconnected(
+    page: LivePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_live_page, "REQUEST_TIMEOUT_S", 0.3)
+    reader = Reader(page)
+    with socket.create_connection(("127.0.0.1", page.port), 5) as slow:
+        started_s = time.monotonic()
+        with pytest.raises(OSError):  # each byte comes in time, the request does not
+            while time.monotonic() < started_s + 10:
+                slow.send(b"G")
+                time.sleep(0.05)
+    page.print_line("still here")
+    assert reader.next() == ("line", "still here"), "a reader may stay"
+    reader.leave()
 
 
 def test_the_page_becomes_the_report_for_all_readers(page: LivePage, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from wsgiload.errors import ServerError
 from wsgiload.limits import Janitor, Limits
 from wsgiload.limits.unlimited import UnlimitedBackend, UnlimitedGroup
 from wsgiload.serving.groups import Place
-from wsgiload.serving.log import last_line, tail_of
+from wsgiload.serving.log import OutputLog, output_log
 from wsgiload.serving.preparation import Preparation, prepared
 
 
@@ -45,40 +45,48 @@ def place() -> Iterator[Place]:
         yield Place(Limits(cpus=1.0, memory_bytes=1 << 29, pids=9), Backend(), janitor)
 
 
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[OutputLog]:
+    (tmp_path / "log").write_text("earlier attempt")
+    with output_log(tmp_path / "log") as log:
+        yield log
+
+
 def python(script: str) -> list[str]:
     return [sys.executable, "-c", script]
 
 
-def preparation(folder: Path, **options: object) -> Preparation:
+def preparation(log: OutputLog, **options: object) -> Preparation:
     script = "import os; open('events', 'a').write({!r} + os.environ.get('COLOUR', ''))"
     default: dict[str, object] = {
         "server": "prod",
         "setup": [python(script.format("set up ")), python("print('migrated')")],
         "teardown": [python(script.format("; torn down "))],
-        "folder": folder,
+        "folder": log.path.parent,
         "variables": {"COLOUR": "blue"},
-        "log_path": folder / "log",
+        "log": log,
         "timeout_s": 30.0,
     }
     return Preparation(**default | options)  # type: ignore[arg-type]
 
 
-def test_setup_runs_before_the_server_and_teardown_after_it(tmp_path: Path, place: Place) -> None:
-    (tmp_path / "log").write_text("earlier attempt")
+def test_setup_runs_before_the_server_and_teardown_after_it(
+    tmp_path: Path, log: OutputLog, place: Place
+) -> None:
     events = tmp_path / "events"
-    with prepared(preparation(tmp_path), place):
+    with prepared(preparation(log), place):
         assert events.read_text() == "set up blue"
     assert events.read_text() == "set up blue; torn down blue"
-    log = (tmp_path / "log").read_text()
-    assert log.index("setup: ") < log.index("migrated") < log.index("teardown: ")
-    assert "earlier" not in log
+    text = log.read().decode()
+    assert text.index("setup: ") < text.index("migrated") < text.index("teardown: ")
+    assert "earlier" not in text
 
 
 def test_a_failed_setup_command_is_reported_with_its_exit_code_and_output(
-    tmp_path: Path, place: Place
+    tmp_path: Path, log: OutputLog, place: Place
 ) -> None:
     failing = python("print('connecting'); print('no database'); raise SystemExit(3)")
-    commands = preparation(tmp_path, setup=[failing])
+    commands = preparation(log, setup=[failing])
     message = (
         rf"the setup command `.*` of prod exited with code 3: no database; run it in {tmp_path}"
     )
@@ -90,32 +98,26 @@ def test_a_failed_setup_command_is_reported_with_its_exit_code_and_output(
     assert "torn down" in (tmp_path / "events").read_text(), "teardown runs after a failed setup"
 
 
-def test_a_hanging_setup_command_times_out(tmp_path: Path, place: Place) -> None:
-    commands = preparation(tmp_path, setup=[python("import time; time.sleep(60)")], timeout_s=0.5)
+def test_a_hanging_setup_command_times_out(log: OutputLog, place: Place) -> None:
+    commands = preparation(log, setup=[python("import time; time.sleep(60)")], timeout_s=0.5)
     message = re.escape("of prod did not end within 0.5 s; raise --ready-timeout")
     with pytest.raises(ServerError, match=message), prepared(commands, place):
         pytest.fail("the server was started")
 
 
-def test_every_teardown_runs_and_the_first_failure_is_raised(tmp_path: Path, place: Place) -> None:
+def test_every_teardown_runs_and_the_first_failure_is_raised(
+    tmp_path: Path, log: OutputLog, place: Place
+) -> None:
     failing = [python(f"open('left', 'a').write('{n}'); raise SystemExit({n})") for n in (4, 5)]
     with (
         pytest.raises(ServerError, match=r"teardown .* exited with code 4: without output"),
-        prepared(preparation(tmp_path, teardown=failing), place),
+        prepared(preparation(log, teardown=failing), place),
     ):
         pass
     assert (tmp_path / "left").read_text() == "45"
 
 
-def test_a_failed_teardown_does_not_hide_the_first_error(tmp_path: Path, place: Place) -> None:
-    commands = preparation(tmp_path, teardown=[python("raise SystemExit(4)")])
+def test_a_failed_teardown_does_not_hide_the_first_error(log: OutputLog, place: Place) -> None:
+    commands = preparation(log, teardown=[python("raise SystemExit(4)")])
     with pytest.raises(KeyboardInterrupt), prepared(commands, place):
         raise KeyboardInterrupt
-
-
-def test_the_tail_of_a_log_omits_output_before_the_offset(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text("migrated\nlistening\nready\n")
-    assert tail_of(log, offset=len("migrated\n")) == "listening\nready"
-    assert tail_of(tmp_path / "none") == ""
-    assert (last_line("a\n b \n\n"), last_line(" \n")) == ("b", "")

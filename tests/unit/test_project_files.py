@@ -37,6 +37,18 @@ def test_the_workflow_runs_the_required_checks() -> None:
     )
 
 
+def test_actions_are_pinned_by_commit() -> None:
+    workflows = (ROOT / ".github/workflows").glob("*.yml")
+    actions = [
+        action
+        for workflow in workflows
+        for action in re.findall(r"\buses: *(.+)", workflow.read_text())
+    ]
+    assert actions
+    for action in actions:
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
+
+
 def test_hooks_are_local() -> None:
     hooks = (ROOT / ".pre-commit-config.yaml").read_text()
     assert re.findall(r"repo: (.+)", hooks) == ["local"]

@@ -16,6 +16,7 @@ from wsgiload.catalogue.names import ServerVariant
 from wsgiload.errors import ServerError
 from wsgiload.loads.request import Request
 from wsgiload.serving.launch import HOST, ServerProcess, free_port
+from wsgiload.serving.log import OutputLog, output_log
 from wsgiload.serving.readiness import keeps_connections
 from wsgiload.units import NS_PER_S
 
@@ -34,13 +35,18 @@ class Group:
         return self.kills
 
 
-def server(folder: Path, *, kills: int | None = None, code: int | None = None) -> ServerProcess:
-    """A server that logged one line; with ``code``, it has exited."""
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[OutputLog]:
+    with output_log(tmp_path / "server.log") as log:
+        log.add("the licence has expired")
+        yield log
+
+
+def server(log: OutputLog, *, kills: int | None = None, code: int | None = None) -> ServerProcess:
+    """A server with this log; with ``code``, it has exited."""
     variant: ServerVariant = FOUND["wsgiref"]
     group: Any = Group(kills)
-    log_path = folder / "server.log"
-    log_path.write_text("the licence has expired\n")
-    started = ServerProcess(variant, group, log_path)
+    started = ServerProcess(variant, group, log)
     ended: Any = SimpleNamespace(poll=lambda: code)
     started._process = ended
     return started
@@ -81,9 +87,9 @@ def full_port() -> Iterator[int]:
     ids=["exited", "killed", "out of memory", "closed its port"],
 )
 def test_the_error_says_how_a_server_ended_after_its_first_response(
-    tmp_path: Path, end: dict[str, int], cause: str
+    log: OutputLog, end: dict[str, int], cause: str
 ) -> None:
-    error = failure(server(tmp_path, **end), free_port())
+    error = failure(server(log, **end), free_port())
     assert cause in error.cause
     assert error.fix is not None
     assert error.log_tail == "the licence has expired"
@@ -91,9 +97,9 @@ def test_the_error_says_how_a_server_ended_after_its_first_response(
 
 
 def test_a_server_that_accepts_no_more_connections_has_failed(
-    tmp_path: Path, full_port: int
+    log: OutputLog, full_port: int
 ) -> None:
-    error = failure(server(tmp_path), full_port)
+    error = failure(server(log), full_port)
     assert error.step == "readiness"
     assert error.cause == (
         "wsgiref gave a correct response and then accepted no more connections (timed out)"

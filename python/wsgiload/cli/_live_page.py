@@ -1,13 +1,15 @@
 """``--live PORT``: the live view as a page on the loopback interface, replaced by the report at the
 end.
 
-The page receives frames and lines as server-sent events. Only this machine can connect, and the
-number of readers is limited.
+The page receives frames and lines as server-sent events. Only this machine can connect. The number
+of clients and the time that each may take to send its request and to read a response are limited.
 """
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from collections.abc import Generator
 from contextlib import closing, suppress
 from http import HTTPStatus
@@ -23,12 +25,16 @@ from wsgiload.foreign_text import visible
 from wsgiload.report import render_live
 
 HOST = "127.0.0.1"
-MAX_READERS = 8
+MAX_CLIENTS = 64
 # The page shows only the last lines of a long experiment.
 MAX_LINES = 1_000
+# Disconnect clients that do not send their request.
+REQUEST_TIMEOUT_S = 5.0
 # Disconnect readers that stopped reading, and send comments to detect readers that left.
 SEND_TIMEOUT_S = 5.0
 SILENCE_S = 10.0
+# Maximum time until a disconnected client's thread ends.
+SLOT_TIMEOUT_S = 1.0
 # Maximum time that the command waits for its readers to fetch the report.
 FETCH_TIMEOUT_S = 5.0
 _BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
@@ -171,11 +177,14 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     # Do not wait for remaining readers.
     block_on_close = False
+    request_queue_size = MAX_CLIENTS
 
     def __init__(self, port: int, page: LivePage) -> None:
         self.page = page
-        self._slots = threading.BoundedSemaphore(MAX_READERS)
+        self._slots = threading.BoundedSemaphore(MAX_CLIENTS)
         self._handlers: set[int] = set()
+        # The clients that have not sent their request yet, and since when, the oldest first.
+        self._waiting: dict[Any, float] = {}
         self._lock = threading.Lock()
         super().__init__((HOST, port), _Handler)
 
@@ -185,14 +194,43 @@ class _Server(ThreadingHTTPServer):
             return set(self._handlers)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve the request in a new thread, or respond with 503 if there are too many readers."""
-        if self._slots.acquire(blocking=False):
+        """Serve the request in a new thread, in place of a client that has not sent its request if
+        there are too many; if all have, respond with 503."""
+        if self._slots.acquire(blocking=False) or self._take_slot():
+            with self._lock:
+                self._waiting[request] = time.monotonic()
             super().process_request(request, client_address)
             return
         request.setblocking(False)
         with suppress(OSError):  # the client disconnected
             request.send(_BUSY)
         self.shutdown_request(request)
+
+    def _take_slot(self) -> bool:
+        with self._lock:
+            oldest = next(iter(self._waiting), None)
+        if oldest is None:
+            return False
+        self._disconnect(oldest)
+        return self._slots.acquire(timeout=SLOT_TIMEOUT_S)
+
+    def service_actions(self) -> None:
+        """Disconnect clients that take too long to send their request; called twice a second."""
+        until_s = time.monotonic() - REQUEST_TIMEOUT_S
+        with self._lock:
+            late = [request for request, since_s in self._waiting.items() if since_s < until_s]
+        for request in late:
+            self._disconnect(request)
+
+    def _disconnect(self, request: Any) -> None:
+        self.has_received(request)
+        with suppress(OSError):  # it has just ended
+            request.shutdown(socket.SHUT_RDWR)  # its thread reads the end of the file
+
+    def has_received(self, request: Any) -> None:
+        """The client sent its request, or has left."""
+        with self._lock:
+            self._waiting.pop(request, None)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve one request in its own thread."""
@@ -202,6 +240,7 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.has_received(request)
             with self._lock:
                 self._handlers.discard(thread)
             self._slots.release()
@@ -216,6 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send the page, its events, or the report."""
+        self.server.has_received(self.connection)
         page = self.server.page
         if not self._is_allowed_host():
             self.send_error(HTTPStatus.FORBIDDEN)

@@ -10,7 +10,6 @@ import json
 import os
 import shlex
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +40,7 @@ from wsgiload.environments.interpreter import (
 )
 from wsgiload.errors import WsgiloadError
 from wsgiload.limits.launch import launch
+from wsgiload.scratch import scratch_folder
 
 PROGRAM = Path(__file__).with_name("import_program.py")
 TIMEOUT_S = 30.0
@@ -122,8 +122,8 @@ def import_app(app: ImportedFrom, context: ImportContext) -> Imported:
     without a result."""
     variables = clean_variables(context.variables, app.folder)
     del variables["PYTHONPATH"]  # the program sets the path after loading its modules
-    with tempfile.TemporaryDirectory(prefix="wsgiload-") as scratch, _tail() as (log, tail):
-        result = Path(scratch) / "result.json"
+    with scratch_folder() as scratch, _tail() as (log, tail):
+        result = scratch / "result.json"
         argv = [str(context.interpreter.executable), "-P", str(PROGRAM)]
         argv += [app.name.module, app.name.expression, context.interface]
         argv += [str(result), str(app.folder)]

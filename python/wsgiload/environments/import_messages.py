@@ -112,6 +112,16 @@ def out_of_memory(app: str, limit_bytes: int) -> AppImportError:
     )
 
 
+def left_control_group(app: str, processes: str) -> AppImportError:
+    """The error for an import whose processes leave their control group."""
+    return AppImportError(
+        f"importing {app.partition(':')[0]} moves processes out of their control group, where they "
+        f"are neither limited nor measured: {processes}; they were ended",
+        "do not change control groups in the app",
+        step="import",
+    )
+
+
 def module_missing(
     name: AppName, folder: Path, interpreter: AppInterpreter, suggestion: str | None
 ) -> UsageError:

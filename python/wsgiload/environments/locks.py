@@ -18,6 +18,7 @@ from wsgiload.environments.interpreter import AppInterpreter
 from wsgiload.environments.uv import uv_program, uv_variables
 from wsgiload.errors import ProvisionError
 from wsgiload.host.memory_guard import unguarded
+from wsgiload.scratch import scratch_folder
 
 # For every supported interpreter; with hashes, so only these files can be installed; without index
 # URLs.
@@ -85,8 +86,8 @@ def resolve(
     """uv's output for locking these requirements for this Python version and later ones."""
     if not requirements:
         return subprocess.CompletedProcess([], 0, "", "")
-    with tempfile.TemporaryDirectory(prefix="wsgiload-lock-") as folder, unguarded():
-        override = Path(folder) / "overrides.txt"
+    with scratch_folder() as folder, unguarded():
+        override = folder / "overrides.txt"
         override.write_text("\n".join(overrides))
         words = [uv_program(), "pip", "compile", *COMPILE, "--python-version", python]
         words += ["--override", str(override)] if overrides else []

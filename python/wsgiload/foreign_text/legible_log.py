@@ -27,6 +27,11 @@ def after_cut(text: bytes) -> bytes:
     return text.partition(b"\n")[2] or text
 
 
+def left_out(omitted_bytes: int) -> bytes:
+    """The line in a log in place of what was not kept."""
+    return f"[… {omitted_bytes:,} bytes left out …]\n".encode()
+
+
 def _before_cut(text: bytes) -> bytes:
     return text.rpartition(b"\n")[0] or text
 
@@ -41,7 +46,7 @@ def make_legible(path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:
         else:
             half = max_bytes // 2
             omitted = size_bytes - 2 * half
-            text = _before_cut(log.read(half)) + f"\n… {omitted} bytes left out …\n".encode()
+            text = _before_cut(log.read(half)) + b"\n" + left_out(omitted)
             log.seek(-half, os.SEEK_END)
             text += after_cut(log.read(half))
 

@@ -36,6 +36,7 @@ class ControlGroup:
     ) -> None:
         self.name = name
         self.enforcement = enforcement
+        self.escaped: dict[int, str] = {}
         self._files = files
         self._server_cpus = limits.server_cpus
         self._counters = CounterFiles(files.sources)
@@ -49,7 +50,13 @@ class ControlGroup:
         self._require_all()
         entries = [directory / "cgroup.procs" for directory in self._files.directories]
         process = launch(
-            argv, env=env, cwd=cwd, log=log, entries=entries, server_cpus=self._server_cpus
+            argv,
+            env=env,
+            cwd=cwd,
+            log=log,
+            entries=entries,
+            server_cpus=self._server_cpus,
+            mark=self.name,
         )
         self._processes.append(process)
         return process
@@ -79,11 +86,20 @@ class ControlGroup:
 
     def remains(self) -> Remains:
         """What a crash would leave behind."""
-        return Remains(directories=self._files.directories)
+        return Remains(directories=self._files.directories, mark=self.name)
+
+    def find_escaped(self) -> None:
+        """Add processes that left the group to ``escaped``."""
+        if self._processes:
+            self.escaped |= sweep.escaped_from(self._files.directories, self.name)
 
     def kill(self) -> None:
-        """Kill every process in the group. Raises LimitsError if any survives."""
+        """Kill every process in the group, and those that left it. Raises LimitsError if any
+        survives."""
+        self.find_escaped()
         survivors = sweep.end_members(self._files.directories)
+        if self._processes:
+            survivors += sweep.end_marked(self.name)
         reap(self._processes)
         if survivors:
             raise LimitsError(

@@ -18,6 +18,7 @@ from typing import IO
 from wsgiload.errors import LimitsError, ServerError
 from wsgiload.host.cpus import available_cpus
 from wsgiload.host.memory_guard import unguarded
+from wsgiload.limits import sweep
 
 CAN_PIN = hasattr(os, "sched_setaffinity")  # macOS has no way to pin
 
@@ -37,18 +38,20 @@ def launch(
     log: IO[bytes],
     entries: Sequence[Path] = (),
     server_cpus: Sequence[int] = (),
+    mark: str | None = None,
 ) -> subprocess.Popen[bytes]:
     """Run ``argv`` in a new session; the process first joins the groups of ``entries``, which are
-    cgroup.procs files.
+    cgroup.procs files. It and all that it starts can be found by their ``mark``.
 
     With entries, a nonexistent program gives exit code 127 and a line in the log.
     """
     command = _joining(entries, argv) if entries else list(argv)
+    variables = dict(env) if mark is None else {**env, sweep.GROUP_VARIABLE: mark}
     with _affinity(server_cpus), unguarded():
         try:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command,
-                env=dict(env),
+                env=variables,
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -58,6 +61,9 @@ def launch(
         except OSError as error:
             cause = f"{argv[0]} cannot be started in {cwd}: {error.strerror}"
             raise ServerError(cause, "check that both exist", step="launch") from error
+    if mark is not None:
+        sweep.mark_process(process.pid, mark)
+    return process
 
 
 def _joining(entries: Sequence[Path], argv: Sequence[str]) -> list[str]:

@@ -111,6 +111,8 @@ class LimitedGroup(Protocol):
 
     name: str
     enforcement: Enforcement
+    # Processes that left the group, by pid with their names.
+    escaped: dict[int, str]
 
     def spawn(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
@@ -129,6 +131,8 @@ class LimitedGroup(Protocol):
         ...
 
     def remains(self) -> Remains: ...
+
+    def find_escaped(self) -> None: ...
 
     def kill(self) -> None:
         """Kill every process in the group and wait, with a timeout, until none is left."""

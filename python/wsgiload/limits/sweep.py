@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
+import re
+import resource
 import shutil
 import signal
 import sys
@@ -18,7 +21,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-GROUP_VARIABLE = "WSGILOAD_GROUP"  # marks the processes of a server without a control group
+# Marks the processes of a group, in case they leave it.
+GROUP_VARIABLE = "WSGILOAD_GROUP"
+# The kernel's default size of POSIX message queues in bytes, which servers do not use.
+QUEUE_BYTES = 819_200
 END = "end"  # the last line before a normal exit
 END_TIMEOUT_S = 10.0
 LOCK_TIMEOUT_S = 2.0
@@ -168,9 +174,59 @@ def session_members(session: int, started_ticks: int) -> list[int]:
     return pids
 
 
+def mark_process(pid: int, mark: str) -> None:
+    """Mark a process that was just started, and thereby all that it starts, with a limit that
+    outlives a change of its environment variables, session, user and control group."""
+    with suppress(OSError, ValueError, AttributeError):  # it ended, or macOS
+        hard = resource.prlimit(pid, resource.RLIMIT_MSGQUEUE)[1]
+        resource.prlimit(pid, resource.RLIMIT_MSGQUEUE, (_marking_limit(mark), hard))
+
+
+def _marking_limit(mark: str) -> int:
+    """A value for each mark, of which at least half of the default remains."""
+    half = QUEUE_BYTES // 2
+    return half + int.from_bytes(hashlib.sha256(mark.encode()).digest()[:8], "big") % half
+
+
 def marked_processes(mark: str) -> list[int]:
-    """The living processes that inherited this mark; those of other users are not visible."""
-    return [pid for pid, inherited in marks().items() if inherited == mark]
+    """The living processes that inherited this mark. The variables of other users' processes are
+    not visible, but their limits are."""
+    pids = {pid for pid, inherited in marks().items() if inherited == mark}
+    for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        if has_marking_limit(pid, mark) and _is_alive(pid):
+            pids.add(pid)
+    return sorted(pids)
+
+
+def has_marking_limit(pid: int, mark: str) -> bool:
+    """Whether the process inherited the limit of this mark."""
+    with suppress(OSError):
+        limits = Path(f"/proc/{pid}/limits").read_text()
+        return re.search(rf"^Max msgqueue size +{_marking_limit(mark)} ", limits, re.M) is not None
+    return False
+
+
+def escaped_from(directories: Sequence[Path], mark: str) -> dict[int, str]:
+    """The living processes with this mark that are not in all of these groups, and their names."""
+    marked = marked_processes(mark)
+    outside = _outside(directories, marked)
+    if outside:
+        time.sleep(MAX_PAUSE_S)  # a process that ends has left its groups slightly earlier
+    names = {}
+    for pid in _outside(directories, outside):
+        with suppress(OSError):
+            names[pid] = Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    return {pid: name for pid, name in names.items() if _is_alive(pid)}
+
+
+def _outside(directories: Sequence[Path], pids: Iterable[int]) -> list[int]:
+    members = set.intersection(*(set(members_of([directory])) for directory in directories))
+    return [pid for pid in pids if pid not in members]
+
+
+def _is_alive(pid: int) -> bool:
+    stat = process_stat(pid)
+    return stat is not None and stat[0] not in "ZX"
 
 
 def marks(processes: Path = Path("/proc")) -> dict[int, str]:
@@ -181,8 +237,7 @@ def marks(processes: Path = Path("/proc")) -> dict[int, str]:
         for entry in processes.iterdir():
             with suppress(OSError, ValueError):
                 pid = int(entry.name)
-                stat = process_stat(pid)
-                if stat is None or stat[0] in "ZX":
+                if not _is_alive(pid):
                     continue
                 for assignment in (entry / "environ").read_bytes().split(b"\0"):
                     if assignment.startswith(variable):
@@ -302,12 +357,12 @@ def main() -> None:
             register.pop(entry.name, None)
 
     for entry in register.values():
+        directories = [Path(path) for path in entry.directories]
+        end_members(directories)
         for session, started_ticks in entry.sessions:
             end_session(session, started_ticks)
         if entry.mark:
             end_marked(entry.mark)
-        directories = [Path(path) for path in entry.directories]
-        end_members(directories)
         remove_directories(directories)
     if not is_orderly:
         remove_left_by(creator)

@@ -50,9 +50,8 @@ class UnlimitedBackend:
 class UnlimitedGroup:
     """The processes started here, and their descendants.
 
-    Each process inherits a variable with the group's name. On Linux, a daemon whose parents exit
-    becomes our child, because we are a subreaper. A daemon that also clears its variables is not
-    found; a control group would contain it.
+    Each process inherits a variable with the group's name and, on Linux, a limit that identifies
+    the group. On Linux, a daemon whose parents exit becomes our child, because we are a subreaper.
     """
 
     def __init__(self, name: str, limits: Limits, not_enforced: tuple[str, ...]) -> None:
@@ -61,6 +60,7 @@ class UnlimitedGroup:
         read_back: ReadBack = {"affinity": affinity, "effective_cpus": float(len(cores))}
         self.name = name
         unpinned = ("server_cpus",) if limits.server_cpus and not CAN_PIN else ()
+        self.escaped: dict[int, str] = {}  # stays empty: there is nothing to leave
         self.enforcement = Enforcement(NAME, read_back, not_enforced + unpinned)
         self._server_cpus = limits.server_cpus
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -73,8 +73,9 @@ class UnlimitedGroup:
     ) -> subprocess.Popen[bytes]:
         """Start a pinned process in a new session."""
         _become_subreaper()
-        marked = {**env, sweep.GROUP_VARIABLE: self.name}
-        process = launch(argv, env=marked, cwd=cwd, log=log, server_cpus=self._server_cpus)
+        process = launch(
+            argv, env=env, cwd=cwd, log=log, server_cpus=self._server_cpus, mark=self.name
+        )
         self._processes.append(process)
         with suppress(psutil.Error):
             self._seen[process.pid] = psutil.Process(process.pid)
@@ -103,6 +104,9 @@ class UnlimitedGroup:
         """The sessions that a crash would leave behind, known only after a spawn, and the mark of
         all processes."""
         return Remains(sessions=tuple(self._sessions), mark=self.name)
+
+    def find_escaped(self) -> None:
+        """Do nothing."""
 
     def kill(self) -> None:
         """Kill the tree. Raises LimitsError if any process survives."""
@@ -152,6 +156,7 @@ class UnlimitedGroup:
             return (
                 process.ppid() in self._seen
                 or process.environ().get(sweep.GROUP_VARIABLE) == self.name
+                or sweep.has_marking_limit(process.pid, self.name)
             )
         return False
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,7 @@ from wsgiload.limits import Limits
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import read_listen_queue
-from wsgiload.scratch import remove_stale_scratch
+from wsgiload.scratch import remove_stale_scratch, scratch_folder
 from wsgiload.serving import launch, readiness
 from wsgiload.serving.check_heads import Send, forwarding, large_head_fault
 from wsgiload.serving.concurrency import Concurrency
@@ -167,9 +166,9 @@ def _check(
     variant: ServerVariant, environment: Environment, place: Place, result: CheckResult
 ) -> None:
     port, served = launch.free_port(), Served()
-    with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
+    with scratch_folder() as folder:
         expected = Expectation(GREETING, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS)
-        service = Service(variant, environment, expected, Path(log.name))
+        service = Service(variant, environment, expected, folder / "server.log")
         context = conformance_context(variant, environment, port, result.profile, CHECK_BUDGET)
         try:
             with serving(f"check-{variant.id}", service, place, context, served) as server:
@@ -297,7 +296,7 @@ def _check_conformance(subject: _Subject, result: CheckResult) -> None:
         for body in bodies
         if body != conformance.CONFORMING_BODY
     ]
-    if NOT_CLOSED in subject.server.log_path.read_bytes():
+    if NOT_CLOSED in subject.server.log.read():
         wrong.append("PEP 3333 violation: close() of the app's response was not called")
     known, complaint = subject.variant.variant.deviation, (wrong or [""])[0]
     result.conforms = not wrong
@@ -351,10 +350,10 @@ def _check_backlog(subject: _Subject, result: CheckResult) -> None:
 
 
 def _check_quiet(subject: _Subject, result: CheckResult) -> None:
-    before = subject.server.log_path.stat().st_size
+    before = subject.server.log.mark()
     for _ in range(QUIET_REQUESTS):
         readiness.ask(subject.port, GREETING, RESPONSE_TIMEOUT_S)
-    lines = subject.server.log_path.read_bytes()[before:].decode(errors="replace").splitlines()
+    lines = subject.server.log.read(before).decode(errors="replace").splitlines()
     result.quiet = len(lines) <= MAX_QUIET_LINES
     complaint = (
         f"it logged {len(lines)} lines for {QUIET_REQUESTS} requests, such as "

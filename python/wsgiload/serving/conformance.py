@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.provision import Environment
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
+from wsgiload.scratch import scratch_folder
 from wsgiload.serving import launch, readiness
 from wsgiload.serving.concurrency import Concurrency, probe_concurrency
 from wsgiload.serving.groups import Place
@@ -67,9 +67,9 @@ def measure_concurrency(
         launch.free_port(),
         Served(gracefully=False),
     )
-    with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
+    with scratch_folder() as folder:
         expected = Expectation(GREETING, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS)
-        service = Service(variant, environment, expected, Path(log.name))
+        service = Service(variant, environment, expected, folder / "server.log")
         context = conformance_context(variant, environment, port, profile, budget)
         with serving(f"concurrency-{variant.id}", service, place, context, served) as server:
             keeps = readiness.keeps_connections(server, port, GREETING, DEFAULT_TIMEOUT_NS)

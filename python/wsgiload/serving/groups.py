@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from wsgiload.errors import WsgiloadError
+from wsgiload.foreign_text import visible
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Backend, Janitor, LimitedGroup, Limits, select_backend
 
@@ -48,3 +49,8 @@ def fresh_group(label: str, place: Place) -> Iterator[LimitedGroup]:
         with uninterrupted():
             group.close()
             place.janitor.release(group)
+
+
+def list_processes(names: Mapping[int, str]) -> str:
+    """``17 (python), 18 (sleep)``."""
+    return visible(", ".join(f"{pid} ({name})" for pid, name in sorted(names.items())))

@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from wsgiload.catalogue.adjust import adjusted_command
 from wsgiload.catalogue.contract import LaunchContext
@@ -21,7 +20,7 @@ from wsgiload.environments.system import install_command, missing_packages
 from wsgiload.errors import ServerError, UsageError
 from wsgiload.limits import LimitedGroup
 from wsgiload.sampling.listen_queue import listener_pids
-from wsgiload.serving.log import last_line, tail_of
+from wsgiload.serving.log import OutputLog, last_line
 from wsgiload.serving.settings import settings_of
 
 HOST = "127.0.0.1"
@@ -88,15 +87,14 @@ def tuned_backlog() -> int:
 class ServerProcess:
     """The process of a server; always call ``stop``."""
 
-    def __init__(self, variant: ServerVariant, group: LimitedGroup, log_path: Path) -> None:
+    def __init__(self, variant: ServerVariant, group: LimitedGroup, log: OutputLog) -> None:
         self.variant = variant
         self.group = group
-        self.log_path = log_path
+        self.log = log
         self.settings: ServerSettings | None = None
         self.folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._log: IO[bytes] | None = None
-        self._log_offset = 0
+        self._log_start = 0
 
     def start(
         self, environment: Environment, context: LaunchContext, added: Mapping[str, str]
@@ -111,14 +109,14 @@ class ServerProcess:
             # `python -m` would put the working directory first, before the standard library.
             variables["PYTHONSAFEPATH"] = "1"
         self.settings = settings_of(self.variant, context, argv, server_variables, environment)
-        # Append, because setup commands wrote to the same file.
-        self._log = self.log_path.open("ab")
-        self._log_offset = self._log.tell()
+        self._log_start = self.log.mark()  # setup commands wrote to the same log
         try:
             self.folder = (
                 context.app_dir if server.user_server is None else server.user_server.working_folder
             )
-            self._process = self.group.spawn(argv, env=variables, cwd=self.folder, log=self._log)
+            self._process = self.group.spawn(
+                argv, env=variables, cwd=self.folder, log=self.log.stream
+            )
         except OSError as error:
             raise ServerError(
                 f"{self.variant.id} could not be started: {error}",
@@ -132,7 +130,7 @@ class ServerProcess:
 
     def log_tail(self) -> str:
         """The end of the server's output."""
-        return tail_of(self.log_path, self._log_offset)
+        return self.log.tail(self._log_start)
 
     def describe_exit(self) -> str:
         """``exited with code 1`` or ``was killed by SIGKILL``, with the last line of its log."""
@@ -146,9 +144,7 @@ class ServerProcess:
     def stop(self, *, gracefully: bool = True) -> ServerExit | None:
         """Send its stop signal and wait (only if ``gracefully``), then kill all remaining
         processes; None if it never started."""
-        process, log = self._process, self._log
-        if log is not None:
-            log.close()
+        process = self._process
         if process is None:
             return None
         server = self.variant.server

@@ -23,6 +23,7 @@ from wsgiload.scratch import scratch_folder
 from wsgiload.serving import readiness
 from wsgiload.serving.groups import Place, fresh_group
 from wsgiload.serving.launch import ServerExit, ServerProcess
+from wsgiload.serving.log import OutputLog, output_log
 from wsgiload.serving.preparation import Preparation, prepared
 from wsgiload.serving.readiness import Expectation
 from wsgiload.units import NS_PER_S
@@ -50,6 +51,8 @@ class Served:
     ended: ServerExit | None = None
     oom_kills: int | None = None
     memory_peak_bytes: int | None = None
+    # Processes that left the server's control group, by pid with their names.
+    escaped: Mapping[int, str] = field(default_factory=dict)
     # False: kill the server immediately.
     gracefully: bool = True
 
@@ -65,12 +68,13 @@ def serving(
     """A ready server while the block lasts. Raises ServerError if it does not become ready."""
     with (
         legible_log(service.log_path),
+        output_log(service.log_path) as log,
         scratch_folder() as scratch,
-        prepared(preparation_of(service, launch_context := context(scratch)), place),
+        prepared(preparation_of(service, launch_context := context(scratch), log), place),
         fresh_group(label, place) as group,
     ):
         served.enforcement = group.enforcement
-        server = ServerProcess(service.variant, group, service.log_path)
+        server = ServerProcess(service.variant, group, log)
         try:
             with uninterrupted():
                 server.start(service.environment, launch_context, service.variables)
@@ -89,9 +93,10 @@ def serving(
                 # Read the counters before the group is removed.
                 served.oom_kills = group.oom_kills()
                 served.memory_peak_bytes = group.memory_peak_bytes()
+                served.escaped = group.escaped
 
 
-def preparation_of(service: Service, context: LaunchContext) -> Preparation:
+def preparation_of(service: Service, context: LaunchContext, log: OutputLog) -> Preparation:
     """The setup and teardown commands; none for a catalogue server."""
     user_server = service.variant.server.user_server
 
@@ -104,6 +109,6 @@ def preparation_of(service: Service, context: LaunchContext) -> Preparation:
         teardown=filled_in("teardown", user_server.teardown) if user_server is not None else [],
         folder=user_server.working_folder if user_server is not None else context.app_dir,
         variables=service.environment.environ(context.import_dir) | dict(service.variant.variables),
-        log_path=service.log_path,
+        log=log,
         timeout_s=service.expected.ready_timeout_ns / NS_PER_S,
     )

@@ -17,21 +17,21 @@ from typing import Literal
 from wsgiload.errors import ServerError
 from wsgiload.interrupts import uninterrupted
 from wsgiload.serving.groups import Place, fresh_group
-from wsgiload.serving.log import last_line, tail_of
+from wsgiload.serving.log import OutputLog, last_line
 
 Step = Literal["setup", "teardown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The setup and teardown commands of one server; their output goes to ``log_path``."""
+    """The setup and teardown commands of one server; their output goes to ``log``."""
 
     server: str
     setup: Sequence[Sequence[str]]
     teardown: Sequence[Sequence[str]]
     folder: Path
     variables: Mapping[str, str]
-    log_path: Path
+    log: OutputLog
     timeout_s: float
 
 
@@ -39,8 +39,6 @@ class Preparation:
 def prepared(preparation: Preparation, place: Place) -> Iterator[None]:
     """Run setup before the block, and teardown after it even on errors. Raises ServerError if a
     command fails, unless the block failed first."""
-    # Discard the log of an earlier attempt; setup and the server append to it.
-    preparation.log_path.write_bytes(b"")
     try:
         for argv in preparation.setup:
             _run("setup", argv, preparation, place)
@@ -66,27 +64,28 @@ def _tear_down(preparation: Preparation, place: Place) -> None:
 
 def _run(step: Step, argv: Sequence[str], preparation: Preparation, place: Place) -> None:
     """Run one command until it exits."""
-    path, command = preparation.log_path, shlex.join(argv)
+    log, command = preparation.log, shlex.join(argv)
     unlimited = replace(place.limits, cpus=None, memory_bytes=None, pids=None)
-    with path.open("ab") as log, fresh_group(step, replace(place, limits=unlimited)) as group:
-        log.write(f"{step}: {command}\n".encode())
-        log.flush()
-        offset = path.stat().st_size
+    log.add(f"{step}: {command}")
+    start = log.mark()
+    with fresh_group(step, replace(place, limits=unlimited)) as group:
         with uninterrupted():
-            process = group.spawn(argv, env=preparation.variables, cwd=preparation.folder, log=log)
+            process = group.spawn(
+                argv, env=preparation.variables, cwd=preparation.folder, log=log.stream
+            )
             place.janitor.watch(group)
         try:
             code: int | None = process.wait(preparation.timeout_s)
         except subprocess.TimeoutExpired:
             code = None
     if code != 0:
-        raise _failure(step, command, code, preparation, offset)
+        raise _failure(step, command, code, preparation, start)
 
 
 def _failure(
-    step: Step, command: str, code: int | None, preparation: Preparation, offset: int
+    step: Step, command: str, code: int | None, preparation: Preparation, start: int
 ) -> ServerError:
-    log = tail_of(preparation.log_path, offset)
+    log = preparation.log.tail(start)
     command_text = f"the {step} command `{command}` of {preparation.server}"
     if code is None:
         cause = f"{command_text} did not end within {preparation.timeout_s:g} s"

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
 
 from wsgiload.errors import ServerError
 from wsgiload.experiment.public_options import SupportingService
@@ -25,7 +24,7 @@ from wsgiload.limits.attach import Attached, attach_cgroup, attach_pid
 from wsgiload.scratch import scratch_folder
 from wsgiload.serving.groups import Place, fresh_group
 from wsgiload.serving.launch import HOST, signal_name
-from wsgiload.serving.log import last_line, tail_of
+from wsgiload.serving.log import OutputLog, last_line, output_log
 from wsgiload.units import NS_PER_S
 
 STEP = "service"
@@ -117,13 +116,13 @@ def _started(
         context.place.limits, cpus=None, memory_bytes=None, pids=None, server_cpus=cores
     )
     place = replace(context.place, limits=unlimited)
-    with log_path.open("ab") as log, fresh_group(f"service-{name}", place) as group:
+    with output_log(log_path) as log, fresh_group(f"service-{name}", place) as group:
         launch = _Launch(name, service, group, log, {**context.variables, **service.env}, place)
         with uninterrupted():
             process = launch.spawn(service.command or "")
-        has_ended = _end_of(name, process, log_path)
+        has_ended = _end_of(name, process, log)
         try:
-            _wait_until_ready(launch, has_ended, context.timeout_ns, log_path)
+            _wait_until_ready(launch, has_ended, context.timeout_ns)
             yield RunningService(
                 name,
                 group,
@@ -143,39 +142,39 @@ class _Launch:
     name: str
     service: SupportingService
     group: LimitedGroup
-    log: IO[bytes]
+    log: OutputLog
     variables: Mapping[str, str]
     place: Place
 
     def spawn(self, command: str) -> subprocess.Popen[bytes]:
         argv, folder = shlex.split(command), Path(self.service.cwd)
-        process = self.group.spawn(argv, env=self.variables, cwd=folder, log=self.log)
+        process = self.group.spawn(argv, env=self.variables, cwd=folder, log=self.log.stream)
         self.place.janitor.watch(self.group)
         return process
 
 
 def _end_of(
-    name: str, process: subprocess.Popen[bytes], log_path: Path
+    name: str, process: subprocess.Popen[bytes], log: OutputLog
 ) -> Callable[[], str | None]:
     def has_ended() -> str | None:
         code = process.poll()
         if code is None:
             return None
         how = f"was killed by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
-        return f"the service {name} {how}: {last_line(tail_of(log_path)) or 'without output'}"
+        return f"the service {name} {how}: {last_line(log.tail()) or 'without output'}"
 
     return has_ended
 
 
 def _wait_until_ready(
-    launch: _Launch, has_ended: Callable[[], str | None], timeout_ns: int, log_path: Path
+    launch: _Launch, has_ended: Callable[[], str | None], timeout_ns: int
 ) -> None:
     """Poll until the service is ready. Raises ServerError if it ends first or takes too long."""
     until_ns = time.monotonic_ns() + timeout_ns
     while not _is_ready(launch, until_ns):
         ended = has_ended()
         if ended is not None:
-            tail = tail_of(log_path)
+            tail = launch.log.tail()
             raise ServerError(ended, f"correct [services.{launch.name}]", step=STEP, log_tail=tail)
         if time.monotonic_ns() > until_ns:
             raise ServerError(
@@ -183,7 +182,7 @@ def _wait_until_ready(
                 f"({_condition(launch.service)})",
                 f"correct [services.{launch.name}], or raise --ready-timeout",
                 step=STEP,
-                log_tail=tail_of(log_path),
+                log_tail=launch.log.tail(),
             )
         time.sleep(POLL_S)
 

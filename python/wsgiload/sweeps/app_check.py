@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.app_import import ImportContext, check_app
-from wsgiload.environments.import_messages import out_of_memory
+from wsgiload.environments.import_messages import left_control_group, out_of_memory
 from wsgiload.environments.interpreter import (
     AppInterpreter,
     bundled_app_interpreter,
@@ -21,7 +21,7 @@ from wsgiload.environments.provide import Interpreters, named_interpreters, need
 from wsgiload.environments.versions import find_version
 from wsgiload.errors import AppImportError
 from wsgiload.experiment.plan import Experiment
-from wsgiload.serving.groups import Place, fresh_group
+from wsgiload.serving.groups import Place, fresh_group, list_processes
 from wsgiload.units import NS_PER_S
 
 MIN_MEMORY_BYTES = 1 << 30
@@ -87,4 +87,6 @@ def app_failure_of(
             if group.oom_kills():
                 return out_of_memory(experiment.app, memory_bytes)
             return error
+    if group.escaped:
+        return left_control_group(experiment.app, list_processes(group.escaped))
     return None

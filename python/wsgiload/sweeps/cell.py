@@ -42,7 +42,7 @@ from wsgiload.sampling.sampler import Sampler
 from wsgiload.serving import launch, readiness
 from wsgiload.serving.cache_probe import probe_cache
 from wsgiload.serving.concurrency import Concurrency
-from wsgiload.serving.groups import Place
+from wsgiload.serving.groups import Place, list_processes
 from wsgiload.serving.launch import ServerProcess
 from wsgiload.serving.lifecycle import Served, Service, serving
 from wsgiload.serving.readiness import Expectation
@@ -321,6 +321,11 @@ def _copy_server_facts(served: Served, record: CellRecord) -> None:
     record.settings = served.settings
     record.server_exit, record.oom_kills = served.ended, served.oom_kills
     record.memory_peak_bytes = served.memory_peak_bytes
+    if served.escaped:
+        record.notes.append(
+            "processes left the server's control group, where they are neither limited nor "
+            f"measured: {list_processes(served.escaped)}; they were ended"
+        )
     if record.oom_kills and record.failure is None and record.measured:
         processes = "1 process" if record.oom_kills == 1 else f"{record.oom_kills} processes"
         message = f"the kernel OOM-killed {processes} of the server; raise --memory"
