@@ -31,7 +31,7 @@ from .kill_table import (
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
-ROWS = 40
+ROWS = 15
 # Only cgroup v1 allows child groups with limits in a group that contains processes.
 IS_V1 = "cpu" in v1.find_own(Path("/"))
 JOBS = int(os.environ.get("KILL_TABLE_JOBS", "4" if IS_LONG and IS_V1 else "1"))
