@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from wsgiload.account import Account
 from wsgiload.interrupts import uninterrupted
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -32,9 +33,9 @@ def scratch_prefix(pid: int) -> str:
 
 
 @contextmanager
-def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
-    """A new directory in ``parent`` (default: the system's temporary directory), removed at the end
-    of the block, even after an interrupt."""
+def scratch_folder(parent: Path | None = None, owner: Account | None = None) -> Iterator[Path]:
+    """A new directory in ``parent`` (default: the system's temporary directory) that belongs to
+    ``owner`` (default: us), removed at the end of the block, even after an interrupt."""
     with ExitStack() as stack:
         with uninterrupted():
             folder = tempfile.TemporaryDirectory(prefix=scratch_prefix(os.getpid()), dir=parent)
@@ -42,6 +43,8 @@ def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
             fd = os.open(folder.name, os.O_RDONLY | os.O_DIRECTORY)
             stack.callback(os.close, fd)
             fcntl.flock(fd, fcntl.LOCK_EX)
+            if owner is not None:
+                os.fchown(fd, owner.uid, owner.gid)
 
         yield Path(folder.name)
 
@@ -59,7 +62,7 @@ def remove_stale_scratch(folder: Path | None = None) -> list[str]:
         with suppress(OSError):
             if (
                 _NAME.fullmatch(path.name)
-                and path.lstat().st_uid == os.geteuid()
+                and os.geteuid() in (path.lstat().st_uid, 0)  # root's may belong to a --user
                 and _is_abandoned(path)
             ):
                 shutil.rmtree(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,26 @@ def test_a_sweep_enforces_every_limit_that_it_reports(command: Command) -> None:
         assert cell["resources"]["cpu_cores_mean"] > 0
         assert cell["server_exit"]["clean"]
     assert list(sweep.cells) == ["waitress@20#1"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_server_of_another_user_has_its_limits(command: Command) -> None:
+    command.folder.mkdir(parents=True, exist_ok=True)
+    (command.folder / "server.py").write_text(
+        "import http.server, os, sys\n"
+        "assert os.getresuid() == (65534,) * 3\n"
+        "assert 'wsgiload-' in open('/proc/self/cgroup').read()\n"
+        "http.server.test(http.server.SimpleHTTPRequestHandler, port=int(sys.argv[1]))\n"
+    )
+    load = shlex.split("--rates 20 --duration 2s --warmup 0s --cooldown 0s --memory 128MiB")
+    server = f"own={sys.executable} server.py {{port}}"
+
+    sweep = command.run("sweep", "--user", "nobody", "--command", server, *load)
+
+    assert sweep.code in (0, 98), sweep.err
+    [cell] = sweep.cells.values()
+    assert cell["failure"] is None and cell["limits"]["not_enforced"] == []
+    assert cell["limits"]["read_back"]["effective_memory_bytes"] == 128 * 1024**2
 
 
 def test_a_killed_sweep_leaves_no_process_and_no_group(command: Command) -> None:

@@ -90,7 +90,7 @@ _SHARED_WITH_SWEEP = {
         "store_secrets",
         "name",
     ),
-    *("cpus", "memory", "pids", "limits", "server_cpus", "client_cpus"),
+    *("cpus", "memory", "pids", "limits", "server_cpus", "client_cpus", "user", "trust_folder"),
     *(
         "arrivals",
         "keepalive",
@@ -125,6 +125,8 @@ _SERVER_OPTIONS = (
         "python_version",
         "path",
         "port",
+        "user",
+        "trust_folder",
     ),
     "server_cpus",
 )

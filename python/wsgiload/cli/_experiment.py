@@ -125,6 +125,7 @@ def _server_options(
         server_config=dict(flags["server_config"]),
         env=dict(flags["env"]),
         env_file=flags["env_file"],
+        trust_folder=flags["trust_folder"],
     )
 
 
@@ -137,4 +138,5 @@ def _limits(flags: ServerFlags) -> ResourceLimits:
         policy=flags["limits"],
         server_cpus=parse_cpu_list(server_cpus) if server_cpus else None,
         client_cpus=parse_cpu_list(client_cpus) if client_cpus else None,
+        user=flags["user"],
     )

@@ -127,6 +127,8 @@ class ServerFlags(TypedDict):
     limits: Policy
     server_cpus: str | None
     client_cpus: str | None
+    user: str | None
+    trust_folder: bool
 
 
 class ExperimentFlags(RequestFlags, SendingFlags, ServerFlags):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from wsgiload import foreign_files
+from wsgiload.account import require_own
 from wsgiload.catalogue.user_server import parse_command
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadFlags, RequestFlags, SendingFlags
@@ -20,7 +21,7 @@ from wsgiload.cli._help import HelpfulCommand, Option, Port, WholeNumber, option
 from wsgiload.cli._tables import server_tables, service_tables
 from wsgiload.cli.config import Configuration, TomlValue, read_configuration
 from wsgiload.documents.load_plan import Arrivals, OnBusy
-from wsgiload.errors import UsageError
+from wsgiload.errors import UsageError, require
 from wsgiload.experiment.public_options import ServerCommand, SupportingService, SweepOptions
 from wsgiload.experiment.variables import parse_variable
 from wsgiload.loads.options import parse_keepalive
@@ -44,6 +45,7 @@ DASHED_BODY = "-D is ambiguous (body file in some tools, duration in others); us
 
 
 # Keys in click's context for the tables [servers] and [services].
+TRUST = "trust_folder"
 _SERVERS = "wsgiload.servers"
 _SERVICES = "wsgiload.services"
 
@@ -127,6 +129,8 @@ class ConfiguredCommand(HelpfulCommand):
         """Read the files first, because they contain the defaults."""
         configuration = self.configuration_of(ctx, args)
         own = options_by_name(self)
+        if TRUST in own:
+            _require_trusted(configuration, args)
         ctx.default_map = {
             own[name].name or "": as_click_takes(value, own[name])
             for name, value in configuration.defaults.items()
@@ -145,6 +149,19 @@ class ConfiguredCommand(HelpfulCommand):
             self.name or "",
             lambda: {**_options_of_siblings(ctx), self.name or "": _option_names(self)},
         )
+
+
+def _require_trusted(configuration: Configuration, args: Sequence[str]) -> None:
+    """Raise UsageError if root would obey a file of another user. A file cannot grant trust, nor
+    choose the user for a folder that is not its own."""
+    require(
+        TRUST not in configuration.defaults,
+        "trust_folder cannot be set in a file",
+        "use the flag --trust-folder",
+    )
+    is_named = _value_of("--user", args) or os.environ.get("WSGILOAD_USER")
+    if not (is_named or "--trust-folder" in args or os.environ.get("WSGILOAD_TRUST_FOLDER")):
+        require_own(configuration.files)
 
 
 def _own_servers(configuration: Configuration) -> dict[str, ServerCommand]:

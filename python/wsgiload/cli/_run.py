@@ -47,7 +47,7 @@ class ExperimentFileCommand(GridCommand):
         """Read the file. Raises UsageError if a value is invalid for its option."""
         given = self.make_parser(ctx).parse_args(list(args))[0]
         if not isinstance(given.get("file"), str):
-            return Configuration({}, [], [])
+            return Configuration([], {}, [], [])
         of_sweep = [one for one in options_of_sweep() if one.name not in _EXCLUDED]
         own = {name: one for name, one in options_by_name(self).items() if one in of_sweep}
         scale = given.get("scale")

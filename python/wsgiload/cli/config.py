@@ -32,9 +32,10 @@ SERVICES = "services"
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The content of the files for one command: defaults of its options, and the tables
+    """The content of the ``files`` for one command: defaults of its options, and the tables
     ``[servers]`` and ``[services]``, each with its file."""
 
+    files: Sequence[Path]
     defaults: Mapping[str, TomlValue]
     servers: Sequence[tuple[Path, Mapping[str, TomlValue]]]
     services: Sequence[tuple[Path, Mapping[str, TomlValue]]]
@@ -64,7 +65,8 @@ def read_configuration(
                 entries.append((path, value))
                 del rest[key]
         merged |= _defaults(rest, path, command, options)
-    return Configuration(merged, named[SERVERS], named[SERVICES])
+    files = [path for path, _ in tables]
+    return Configuration(files, merged, named[SERVERS], named[SERVICES])
 
 
 def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:

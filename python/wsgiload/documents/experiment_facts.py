@@ -135,5 +135,7 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """CPUs to which the server is pinned. Unit: CPU numbers. Source: plan. Null: not pinned."""
     client_cpus: str | tuple[NonNegativeInt, ...] | None
     """CPUs to which the generator is pinned. Unit: CPU numbers. Source: plan. Null: not pinned."""
+    user: str | None = None
+    """User as whom the servers ran. Source: plan. Null: the user who ran wsgiload."""
     servers: tuple[str, ...]
     """Names of the measured servers. Source: plan."""

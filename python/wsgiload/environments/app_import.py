@@ -20,6 +20,7 @@ from typing import IO, Literal, Protocol
 
 import msgspec
 
+from wsgiload.account import Account
 from wsgiload.catalogue.contract import Interface
 from wsgiload.environments import app_candidates
 from wsgiload.environments import import_messages as messages
@@ -96,6 +97,7 @@ class ImportContext:
     timeout_s: float = TIMEOUT_S
     pythonpath: tuple[Path, ...] = ()
     interface: Interface = "wsgi"
+    account: Account | None = None
 
 
 def check_app(app: str, folder: Path, context: ImportContext) -> None:
@@ -122,7 +124,7 @@ def import_app(app: ImportedFrom, context: ImportContext) -> Imported:
     without a result."""
     variables = clean_variables(context.variables, app.folder)
     del variables["PYTHONPATH"]  # the program sets the path after loading its modules
-    with scratch_folder() as scratch, _tail() as (log, tail):
+    with scratch_folder(owner=context.account) as scratch, _tail() as (log, tail):
         result = scratch / "result.json"
         argv = [str(context.interpreter.executable), "-P", str(PROGRAM)]
         argv += [app.name.module, app.name.expression, context.interface]
@@ -248,7 +250,8 @@ def _context_for(candidate: ImportedFrom, context: ImportContext) -> ImportConte
     is_requested = context.interpreter.origin in ("--python", "VIRTUAL_ENV")
     if is_requested or not (candidate.folder / ".venv").is_dir():
         return context
-    return replace(context, interpreter=find_app_interpreter(candidate.folder))
+    interpreter = find_app_interpreter(candidate.folder, account=context.account)
+    return replace(context, interpreter=interpreter)
 
 
 def _settings_for(app: ImportedFrom, context: ImportContext) -> str | None:

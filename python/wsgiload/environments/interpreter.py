@@ -21,6 +21,7 @@ from typing import Literal
 
 import msgspec
 
+from wsgiload.account import Account
 from wsgiload.errors import UsageError
 
 Origin = Literal[
@@ -100,35 +101,39 @@ class _Description(msgspec.Struct, frozen=True, kw_only=True):
     distributions: dict[str, str]
 
 
-def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpreter:
+def find_app_interpreter(
+    chdir: Path, python: str | None = None, account: Account | None = None
+) -> AppInterpreter:
     """The interpreter for the app in ``chdir``: ``--python``, an active environment, the project's
-    environment (``.venv``, Poetry's), an active conda environment, or ours.
+    environment (``.venv``, Poetry's), an active conda environment, or ours. It is run as
+    ``account``.
 
     An active environment that is ours says nothing about the app. Conda's base environment is often
     active in every shell, so a project's environment takes precedence over it.
     """
     active = os.environ.get("VIRTUAL_ENV")
     if python is not None:
-        return describe_interpreter(_locate(python, chdir), "--python")
+        return describe_interpreter(_locate(python, chdir), "--python", account)
     if active and Path(active).resolve() != Path(sys.prefix).resolve():
         return describe_interpreter(
             _python_of(Path(active), "run `deactivate`, or choose another with --python"),
             "VIRTUAL_ENV",
+            account,
         )
     local = project_environment(chdir)
     # Poetry's environment takes precedence over a ``.venv`` in an enclosing folder.
     is_nearest = local is not None and local.parent == chdir
-    poetry = None if is_nearest else _poetry_environment(chdir)
+    poetry = None if is_nearest else _poetry_environment(chdir, account)
     if poetry is not None:
-        return describe_interpreter(_python_of(poetry, "run `poetry install`"), "Poetry")
+        return describe_interpreter(_python_of(poetry, "run `poetry install`"), "Poetry", account)
     if local is not None:
         return describe_interpreter(
-            _python_of(local, "recreate it, or choose another with --python"), ".venv"
+            _python_of(local, "recreate it, or choose another with --python"), ".venv", account
         )
     conda = os.environ.get("CONDA_PREFIX")
     if conda and Path(conda).resolve() != Path(sys.prefix).resolve():
         fix = "run `conda deactivate`, or choose another with --python"
-        return describe_interpreter(_python_of(Path(conda), fix), "CONDA_PREFIX")
+        return describe_interpreter(_python_of(Path(conda), fix), "CONDA_PREFIX", account)
     return describe_interpreter(Path(sys.executable), "wsgiload")
 
 
@@ -155,14 +160,15 @@ def _is_trusted(environment: Path) -> bool:
     return {fact.st_uid for fact in facts} <= {os.geteuid(), 0}
 
 
-def _poetry_environment(folder: Path) -> Path | None:
+def _poetry_environment(folder: Path, account: Account | None) -> Path | None:
     """The environment that Poetry reports for this project."""
     program = shutil.which("poetry")
     if program is None or not (folder / "poetry.lock").is_file():
         return None
     try:
         completed = subprocess.run(
-            [program, "env", "info", "--path", "--no-interaction"],
+            [*_as_user(account), program, "env", "info", "--path", "--no-interaction"],
+            env=_variables_as(account),
             cwd=folder,
             capture_output=True,
             text=True,
@@ -189,10 +195,12 @@ def bundled_app_interpreter(python: str | None = None) -> AppInterpreter:
 
 
 @functools.cache
-def describe_interpreter(executable: Path, origin: Origin) -> AppInterpreter:
+def describe_interpreter(
+    executable: Path, origin: Origin, account: Account | None = None
+) -> AppInterpreter:
     """The interpreter's description of itself. Raises UsageError, with a fix, if wsgiload does not
     support it."""
-    interpreter = _describe(executable, origin)
+    interpreter = _describe(executable, origin, account)
     if interpreter.implementation != "CPython" or interpreter.minor < MINIMUM:
         raise UsageError(
             f"{executable} ({origin}) is {interpreter.implementation} {interpreter.version}",
@@ -216,8 +224,8 @@ def without_packages(interpreter: AppInterpreter) -> AppInterpreter:
     )
 
 
-def _describe(executable: Path, origin: Origin) -> AppInterpreter:
-    facts = _run_describe(executable)
+def _describe(executable: Path, origin: Origin, account: Account | None = None) -> AppInterpreter:
+    facts = _run_describe(executable, account)
     versions = {normalise(name): version for name, version in facts.distributions.items()}
     return AppInterpreter(
         executable=Path(facts.executable),
@@ -267,7 +275,16 @@ def _python_of(environment: Path, fix: str) -> Path:
     return executable.absolute()
 
 
-def _run_describe(executable: Path) -> _Description:
+def _as_user(account: Account | None) -> list[str]:
+    return [] if account is None else account.prefix()
+
+
+def _variables_as(account: Account | None) -> dict[str, str] | None:
+    """The variables of a command that runs as this user; None: ours."""
+    return None if account is None else {**os.environ, **account.variables}
+
+
+def _run_describe(executable: Path, account: Account | None) -> _Description:
     fix = "use the path of a CPython 3.11 or newer with --python"
     if "shims" in executable.parts:
         fix = (
@@ -276,7 +293,8 @@ def _run_describe(executable: Path) -> _Description:
         )
     try:
         completed = subprocess.run(
-            [executable, "-I", "-c", DESCRIBE],
+            [*_as_user(account), executable, "-I", "-c", DESCRIBE],
+            env=_variables_as(account),
             capture_output=True,
             text=True,
             timeout=DESCRIBE_TIMEOUT_S,

@@ -5,14 +5,17 @@ Messages name the flags of the command line; the Python API uses the same names.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from wsgiload.account import require_own
 from wsgiload.catalogue.adjust import Adjustment
 from wsgiload.catalogue.bundled import DEFAULT_APP, bundled_app
 from wsgiload.catalogue.contract import Interface
+from wsgiload.environments.interpreter import project_environment
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.bundled_apps import request_of, upstream_services
 from wsgiload.experiment.grid import (
@@ -72,6 +75,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
     require(load.requests is None, "--requests applies only to `wsgiload load`")
     sizes = combinations(server.workers, server.server_threads, server.grid)
     _require_compatible(spec, sizes)
+    _require_trusted(spec)
     variables = variables_of(server.env, map(Path, server.env_file))
     own_servers = own_servers_of(server, _folder(spec), variables) if server.command else ()
     require_compatible_with_own(spec.app, spec.servers or (), server, sizes, own_servers)
@@ -186,6 +190,20 @@ def _folder(spec: SweepSpec) -> Path:
     fix = "set the app's directory with --chdir"
     require(folder.is_dir(), f"directory {spec.server.chdir} does not exist", fix)
     return folder
+
+
+def _require_trusted(spec: SweepSpec) -> None:
+    """Raise UsageError if root would run code that belongs to another user."""
+    if spec.is_bundled or spec.limits.user or spec.server.trust_folder:
+        return
+    folder = _folder(spec)
+    paths = [folder, *map(Path, (*spec.server.pythonpath, *spec.server.server_config.values()))]
+    environment = project_environment(folder)
+    if environment is not None:
+        paths += [environment, environment / "bin" / "python"]
+    if spec.server.python is not None and os.sep in spec.server.python:
+        paths.append(Path(spec.server.python).expanduser())
+    require_own(paths)
 
 
 def _adjustments(spec: SweepSpec) -> tuple[Adjustment, ...]:

@@ -50,6 +50,8 @@ class ResourceLimits:
             (best-effort). With none, no limits are set.
         server_cpus: CPUs to pin the server to, such as 1 or 2-3. Default: chosen automatically.
         client_cpus: CPUs to pin the load generator to. Default: chosen automatically.
+        user: User as whom the server, its setup, its services and the import check run (only as
+            root). Default: the user who runs wsgiload.
     """
 
     cpus: float | None = 1.0
@@ -58,6 +60,7 @@ class ResourceLimits:
     policy: Policy = "strict"
     server_cpus: tuple[int, ...] | None = None
     client_cpus: tuple[int, ...] | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +313,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         limits_policy=limits.policy,
         server_cpus=limits.server_cpus,
         client_cpus=limits.client_cpus,
+        user=limits.user,
         servers=servers,
     )
 

@@ -106,6 +106,8 @@ class ServerOptions:
             The server's command-line arguments, including the profile's, override the file.
         env: Environment variable for all servers (repeatable).
         env_file: File with one NAME=VALUE line per environment variable (repeatable).
+        trust_folder: As root, run code from a folder, an interpreter or a configuration file that
+            belongs to another user as root.
     """
 
     profile: Profile = "tuned"
@@ -126,6 +128,7 @@ class ServerOptions:
     server_config: Mapping[str, str | Path] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     env_file: Sequence[str | Path] = ()
+    trust_folder: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

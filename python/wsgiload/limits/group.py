@@ -39,6 +39,7 @@ class ControlGroup:
         self.escaped: dict[int, str] = {}
         self._files = files
         self._server_cpus = limits.server_cpus
+        self._account = limits.account
         self._counters = CounterFiles(files.sources)
         self._processes: list[subprocess.Popen[bytes]] = []
         self._last: tuple[Counters, int | None] | None = None  # set once closed
@@ -56,6 +57,7 @@ class ControlGroup:
             log=log,
             entries=entries,
             server_cpus=self._server_cpus,
+            account=self._account,
             mark=self.name,
         )
         self._processes.append(process)

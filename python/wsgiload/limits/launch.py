@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from wsgiload.account import Account
 from wsgiload.errors import LimitsError, ServerError
 from wsgiload.host.cpus import available_cpus
 from wsgiload.host.memory_guard import unguarded
@@ -38,15 +39,21 @@ def launch(
     log: IO[bytes],
     entries: Sequence[Path] = (),
     server_cpus: Sequence[int] = (),
+    account: Account | None = None,
     mark: str | None = None,
 ) -> subprocess.Popen[bytes]:
     """Run ``argv`` in a new session; the process first joins the groups of ``entries``, which are
-    cgroup.procs files. It and all that it starts can be found by their ``mark``.
+    cgroup.procs files, then becomes ``account``. It and all that it starts can be found by their
+    ``mark``.
 
     With entries, a nonexistent program gives exit code 127 and a line in the log.
     """
-    command = _joining(entries, argv) if entries else list(argv)
     variables = dict(env) if mark is None else {**env, sweep.GROUP_VARIABLE: mark}
+    if account is not None:
+        # The process joins its groups first: another user may not.
+        argv = [*account.prefix(), *argv]
+        variables |= account.variables
+    command = _joining(entries, argv) if entries else list(argv)
     with _affinity(server_cpus), unguarded():
         try:
             process = subprocess.Popen(

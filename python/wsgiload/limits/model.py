@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
+from wsgiload.account import Account
 from wsgiload.errors import LimitsError
 from wsgiload.host.cpus import format_cpu_list
 
@@ -35,6 +36,7 @@ class Limits:
     memory_bytes: int | None = None
     pids: int | None = None
     server_cpus: tuple[int, ...] = ()  # cores the server may run on; () means no pinning
+    account: Account | None = None  # the user as whom it runs; None: ours
     policy: Policy = "strict"
     cpu_period_us: int = 100_000
 

@@ -63,6 +63,7 @@ class UnlimitedGroup:
         self.escaped: dict[int, str] = {}  # stays empty: there is nothing to leave
         self.enforcement = Enforcement(NAME, read_back, not_enforced + unpinned)
         self._server_cpus = limits.server_cpus
+        self._account = limits.account
         self._processes: list[subprocess.Popen[bytes]] = []
         self._sessions: list[tuple[int, int]] = []
         self._seen: dict[int, psutil.Process] = {}
@@ -74,7 +75,13 @@ class UnlimitedGroup:
         """Start a pinned process in a new session."""
         _become_subreaper()
         process = launch(
-            argv, env=env, cwd=cwd, log=log, server_cpus=self._server_cpus, mark=self.name
+            argv,
+            env=env,
+            cwd=cwd,
+            log=log,
+            server_cpus=self._server_cpus,
+            account=self._account,
+            mark=self.name,
         )
         self._processes.append(process)
         with suppress(psutil.Error):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from wsgiload.account import Account
 from wsgiload.catalogue.apps.counted import COUNT_BYTES, FOLDER_VARIABLE
 from wsgiload.documents.cell_result import ExternalCounts
 from wsgiload.scratch import SHARED_MEMORY, scratch_folder
@@ -70,16 +71,15 @@ class ExternalCounters:
 
 
 @contextmanager
-def external_counters(*, app_counts: bool) -> Iterator[ExternalCounters]:
-    """Counters for one launch of a server; ``app_counts``: its app is a bundled app, which counts
-    its calls."""
+def external_counters(*, app_counts: bool, owner: Account | None) -> Iterator[ExternalCounters]:
+    """Counters for one launch of a server, which runs as ``owner``; ``app_counts``: its app is a
+    bundled app, which counts its calls."""
     if not app_counts:
         yield ExternalCounters()
         return
     # In memory, because writing a page to disk could delay the app.
-    with scratch_folder(
-        SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else None
-    ) as folder:
+    parent = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else None
+    with scratch_folder(parent, owner) as folder:
         yield ExternalCounters(folder)
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wsgiload.account import require_reachable
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.catalogue.user_server import filled, split_words
@@ -69,13 +70,15 @@ def serving(
     with (
         legible_log(service.log_path),
         output_log(service.log_path) as log,
-        scratch_folder() as scratch,
+        scratch_folder(owner=place.limits.account) as scratch,
         prepared(preparation_of(service, launch_context := context(scratch), log), place),
         fresh_group(label, place) as group,
     ):
         served.enforcement = group.enforcement
         server = ServerProcess(service.variant, group, log)
         try:
+            used = (service.environment.python, launch_context.import_dir)
+            require_reachable(place.limits.account, used)
             with uninterrupted():
                 server.start(service.environment, launch_context, service.variables)
                 served.settings = server.settings

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
+from wsgiload.account import account_of
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.app_import import ImportContext, check_app
 from wsgiload.environments.import_messages import left_control_group, out_of_memory
@@ -32,7 +33,9 @@ def app_interpreter(experiment: Experiment) -> AppInterpreter:
     if experiment.python_version is not None:
         return find_version(experiment.python_version)
     if not experiment.bundled:
-        return find_app_interpreter(experiment.app_dir, experiment.python)
+        return find_app_interpreter(
+            experiment.app_dir, experiment.python, account_of(experiment.limits.user)
+        )
     return bundled_app_interpreter(experiment.python)
 
 
@@ -80,6 +83,7 @@ def app_failure_of(
             timeout_s,
             experiment.pythonpath,
             experiment.interface,
+            place.limits.account,
         )
         try:
             check_app(experiment.app, experiment.app_dir, context)

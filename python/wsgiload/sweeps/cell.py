@@ -91,7 +91,9 @@ def run_cell(
     try:
         require_alive(bench.services)
         place = Place(setting.limits, bench.backend, bench.janitor)
-        with external_counters(app_counts=experiment.bundled) as counters:
+        with external_counters(
+            app_counts=experiment.bundled, owner=place.limits.account
+        ) as counters:
             service = Service(variant, environment, expected, log_path, counters.variables)
             with serving(
                 cell.id, service, place, launch_context(variant, environment, setting, port), served

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from wsgiload._loadgen import check_plan
+from wsgiload.account import account_of, require_own
 from wsgiload.analysis.attempts import (
     counted_attempt,
     is_discarded,
@@ -251,6 +252,7 @@ def plan_cpus(limits: ResourceLimits) -> tuple[CpuPlan, Limits]:
         pids=limits.pids if is_limited else None,
         server_cpus=cpu_plan.server_cpus,
         policy=limits.policy,
+        account=account_of(limits.user),
     )
 
 
@@ -293,6 +295,8 @@ def resume_sweep(
     or if the plan, the host or a version has changed.
     """
     experiment, order, host = read_plan(run_dir, secrets)
+    if experiment.limits.user is None:
+        require_own([run_dir])
     if requested is not None:
         require_same_plan(experiment, requested)
     require_same_host(host, host_facts())
