@@ -265,6 +265,8 @@ def run_next_command(
     """The next command removes the leftovers if the janitor was killed, too; if it resumes the run,
     it completes the run."""
     command, pid = paused.command, paused.running.pid
+    # A sweep that was killed during its last cleanup is complete.
+    is_resumed = is_resumed and read_json(run / "run.json")["status"] != "complete"
     if is_resumed:
         program = place.program(str(SCRIPT))
         result = command.start("sweep", "--quiet", "--resume", run, program=program).end()

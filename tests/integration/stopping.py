@@ -32,6 +32,7 @@ STEPS_OF = {
     "serving/preparation.py": {"prepared"},
     "serving/lifecycle.py": {"serving"},
     "serving/launch.py": {"ServerProcess.start", "ServerProcess.stop"},
+    "serving/log.py": {"output_log", "OutputLog.__init__", "OutputLog.close"},
     "scratch.py": {"scratch_folder", "_remove"},
     "limits/v1.py": {"V1Backend.create", "V1Backend._make_directories"},
     "limits/v2.py": {"V2Backend.create"},
