@@ -320,7 +320,7 @@ def _copy_server_facts(served: Served, record: CellRecord) -> None:
     record.enforcement, record.ready_s = served.enforcement, served.ready_s
     record.settings = served.settings
     record.server_exit, record.oom_kills = served.ended, served.oom_kills
-    record.memory_peak_bytes = served.memory_peak_bytes
+    record.starting_peak_bytes = served.starting_peak_bytes
     if record.oom_kills and record.failure is None and record.measured:
         processes = "1 process" if record.oom_kills == 1 else f"{record.oom_kills} processes"
         message = f"the kernel OOM-killed {processes} of the server; raise --memory"
