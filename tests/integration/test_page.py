@@ -76,7 +76,7 @@ def load_with_samples() -> tuple[LoadReport, list[SampleRow]]:
             cpu_usage_ns=step * 4 * 10**7,
             nr_periods=step,
             nr_throttled=step // 3,
-            memory_bytes=60 << 20,
+            memory_anon_bytes=60 << 20,
             listen_queue=step % 4,
         )
         for step in range(10 * DURATION_S)

@@ -33,7 +33,7 @@ RESOURCE_COLUMNS = (
     "cell,t_ns,cpu_usage_ns,cpu_user_ns,cpu_system_ns,nr_periods,nr_throttled,throttled_ns,memory_bytes,"
     "memory_anon_bytes,memory_file_bytes,oom_kill,pids,psi_cpu_some_ns,psi_cpu_full_ns,psi_memory_some_ns,"
     "listen_queue,listen_drops,steal_ns,psi_memory_full_ns,psi_io_some_ns,psi_io_full_ns,memory_high,run_queue_wait_ns,"
-    "host_busy_ns,late_ns,width_ns"
+    "host_busy_ns,memory_shared_bytes,memory_kernel_bytes,late_ns,width_ns"
 )
 INTERVAL_COLUMNS = "cell,start_ns,length_ns,scheduled,sent,ok,failed,p50_ns,p99_ns,max_ns"
 

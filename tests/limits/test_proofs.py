@@ -117,8 +117,6 @@ def test_exceeding_the_memory_limit_causes_a_counted_oom_kill(tmp_path: Path) ->
         process = run_python(group, script, tmp_path / "log")
         assert process.wait(60) == -signal.SIGKILL
         assert group.oom_kills() == 1
-        peak_bytes = group.memory_peak_bytes()
-        assert peak_bytes is None or 48 * MIB < peak_bytes <= 64 * MIB
     assert group.oom_kills() == 1
 
 

@@ -46,5 +46,5 @@ def test_counters_compared_between_cpu_periods_are_read_in_each_period(
     assert rare & compared == set()
     expected = {"cpu_usage_ns", "nr_throttled", "psi_cpu_full_ns", "psi_memory_some_ns"}
     assert expected <= frequent & compared
-    assert "memory_anon_bytes" in rare
+    assert "memory_anon_bytes" in frequent, "its peak is reported"
     group.close()

@@ -86,6 +86,8 @@ def test_a_process_tree_is_measured_and_ended(tmp_path: Path) -> None:
     assert all(len(os.sched_getaffinity(pid)) == 1 for pid in pids)
     assert counters.pids == 4
     assert counters.memory_bytes is not None and counters.memory_bytes > 4_000_000
+    assert 4_000_000 < (counters.unreclaimable_bytes or 0) < counters.memory_bytes
+    assert counters.page_cache_bytes is None
     assert counters.cpu_usage_ns is not None and counters.nr_periods is None
     assert [session for session, _ in group.remains().sessions] == [process.pid]
 
@@ -94,7 +96,7 @@ def test_a_process_tree_is_measured_and_ended(tmp_path: Path) -> None:
 
     group.close()
     group.close()
-    assert group.oom_kills() is None and group.memory_peak_bytes() is None
+    assert group.oom_kills() is None
 
 
 def test_a_daemon_that_left_its_session_is_measured_and_ended(

@@ -66,12 +66,22 @@ def test_a_hybrid_host_gets_a_parallel_v2_group_for_pressure(kernel: FakeKernel)
     assert counters.cpu_usage_ns == 7
     assert counters.memory_bytes == 4096
     assert counters.memory_anon_bytes == 100
-    assert group.oom_kills() == 3 and group.memory_peak_bytes() == 8192
+    assert (counters.unreclaimable_bytes, counters.page_cache_bytes) == (137, 170)
+    assert group.oom_kills() == 3
     assert len(group.remains().directories) == 6
 
     group.close()
     group.close()
-    assert group.oom_kills() == 3 and group.memory_peak_bytes() == 8192, "lost on close"
+    assert group.oom_kills() == 3, "lost on close"
+
+
+def test_memory_without_kernel_accounting_is_still_known(kernel: FakeKernel) -> None:
+    kernel.omit("memory.kmem.usage_in_bytes")
+    mount_all(kernel)
+    group = V1Backend(kernel.root).create(LIMITS, "t")
+    counters = group.read_counters()
+    assert (counters.memory_kernel_bytes, counters.unreclaimable_bytes) == (None, 130)
+    group.close()
 
 
 def test_a_server_is_moved_into_every_group_before_it_is_executed(

@@ -40,19 +40,30 @@ def test_every_limit_is_set_and_read_back(kernel: FakeKernel) -> None:
     assert counters.throttled_ns == 2_000
     assert (counters.nr_periods, counters.nr_throttled, counters.oom_kill) == (4, 3, 3)
     assert counters.psi_cpu_full_ns == 9_000
+    assert (counters.memory_anon_bytes, counters.memory_kernel_bytes) == (100, 7)
+    assert (counters.unreclaimable_bytes, counters.page_cache_bytes) == (137, 170)
 
     group.close()
     assert not directory.exists()
 
 
 def test_files_that_an_old_kernel_lacks_are_optional(kernel: FakeKernel) -> None:
-    kernel.omit("memory.peak", "cgroup.kill", "cpu.pressure", "memory.pressure")
+    kernel.omit("memory.stat", "cgroup.kill", "cpu.pressure", "memory.pressure")
     kernel.mount_v2("cpu memory pids")
     group = V2Backend(kernel.root).create(LIMITS, "t")
-    assert group.memory_peak_bytes() is None
     assert group.read_counters().psi_cpu_some_ns is None
     assert group.enforcement.read_back["cpuset"] is None
     assert group.enforcement.not_enforced == (), "the server is pinned by affinity"
+    group.close()
+
+
+def test_kernel_memory_is_a_sum_before_linux_5_18(kernel: FakeKernel) -> None:
+    kernel.mount_v2("cpu memory pids")
+    group = V2Backend(kernel.root).create(LIMITS, "t")
+    (directory,) = group.remains().directories
+    parts = "slab 4\nkernel_stack 8\npagetables 16\npercpu 32\nsock 64"
+    (directory / "memory.stat").write_text(f"anon 100\nfile 200\nshmem 30\n{parts}\n")
+    assert group.read_counters().memory_kernel_bytes == 124
     group.close()
 
 

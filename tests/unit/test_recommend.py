@@ -15,7 +15,11 @@ from wsgiload.analysis.recommend import recommend, recommend_capacity, t_interva
 from wsgiload.documents.capacity import ServerCapacity, UseAtCapacity
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.recommendation import NoRecommendation, RecommendedConfiguration
+from wsgiload.documents.resources import ResourceUse
+from wsgiload.limits import Counters
 from wsgiload.report.recommendation import recommendation_words
+from wsgiload.sampling.resources import summarise
+from wsgiload.sampling.sampler import Sample
 
 from .filled import exactly, filled_cell, limits, outcomes, rates, reason, resources, verdict
 
@@ -142,6 +146,28 @@ def test_the_leanest_configuration_that_meets_the_objective_is_recommended() -> 
     assert (result.server, result.also_meets, result.tied) == ("lean", ("slow", "large"), ())
     text = recommendation_words(result, "p99<100ms")
     assert text.endswith(" slow and large also meet the objective.")
+
+
+def measured_bytes(anon_mib: int, total_mib: int) -> ResourceUse:
+    """The resources of a server whose other memory is page cache."""
+    counters = Counters(
+        memory_bytes=total_mib * MIB,
+        memory_anon_bytes=anon_mib * MIB,
+        memory_shared_bytes=0,
+        memory_file_bytes=(total_mib - anon_mib) * MIB,
+    )
+    return summarise([Sample(0, 0, counters)], (0, 1), None)
+
+
+def test_page_cache_does_not_make_a_server_less_lean() -> None:
+    """``fat`` would not even start in 64 MiB; ``lean`` would."""
+    cells = runs("fat", {100: 30.0}, resources=measured_bytes(171, 179))
+    cells += runs("lean", {100: 30.0}, resources=measured_bytes(22, 400))
+    result = recommended(cells)
+
+    assert (result.server, result.memory.peak_bytes) == ("lean", 22 * MIB)
+    text = recommendation_words(result, "p99<100ms")
+    assert "peak memory 22 MiB of 512 MiB (95.7 % free)" in text
 
 
 def using(cores: float | None, peak: int = 128) -> dict[str, Any]:

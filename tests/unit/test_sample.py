@@ -22,11 +22,11 @@ CONTRACT_COLUMNS = (
     "cell,t_ns,cpu_usage_ns,cpu_user_ns,cpu_system_ns,nr_periods,nr_throttled,throttled_ns,memory_bytes,"
     "memory_anon_bytes,memory_file_bytes,oom_kill,pids,psi_cpu_some_ns,psi_cpu_full_ns,psi_memory_some_ns,"
     "listen_queue,listen_drops,steal_ns,psi_memory_full_ns,psi_io_some_ns,psi_io_full_ns,memory_high,run_queue_wait_ns,"
-    "host_busy_ns,late_ns,width_ns"
+    "host_busy_ns,memory_shared_bytes,memory_kernel_bytes,late_ns,width_ns"
 )
 CONTRACT_KEYS = (
     "cpu_cores_mean cpu_cores_peak cpu_ns_per_request memory_peak_bytes memory_mean_bytes "
-    "throttled_period_ratio oom_kills psi_cpu_some_ratio listen_queue_peak listen_drops "
+    "page_cache_peak_bytes throttled_period_ratio oom_kills psi_cpu_some_ratio listen_queue_peak listen_drops "
     "processes_peak "
     "pss_before_bytes pss_after_bytes"
 )
@@ -111,11 +111,19 @@ def test_the_accept_queue_of_a_port_is_sampled() -> None:
 
 def test_the_summary_covers_the_samples_in_the_window() -> None:
     samples = [
-        at(0, cpu_usage_ns=0, memory_bytes=900, oom_kill=0, pids=9, nr_periods=0, nr_throttled=0),
+        at(
+            0,
+            cpu_usage_ns=0,
+            memory_anon_bytes=400,
+            oom_kill=0,
+            pids=9,
+            nr_periods=0,
+            nr_throttled=0,
+        ),
         at(
             100,
             cpu_usage_ns=90 * MS,
-            memory_bytes=100,
+            memory_anon_bytes=100,
             oom_kill=1,
             pids=2,
             nr_periods=1,
@@ -124,7 +132,7 @@ def test_the_summary_covers_the_samples_in_the_window() -> None:
         at(
             200,
             cpu_usage_ns=110 * MS,
-            memory_bytes=300,
+            memory_anon_bytes=300,
             oom_kill=1,
             pids=4,
             nr_periods=2,
@@ -133,7 +141,7 @@ def test_the_summary_covers_the_samples_in_the_window() -> None:
         at(
             300,
             cpu_usage_ns=190 * MS,
-            memory_bytes=200,
+            memory_anon_bytes=200,
             oom_kill=1,
             pids=3,
             nr_periods=5,
@@ -142,7 +150,7 @@ def test_the_summary_covers_the_samples_in_the_window() -> None:
         at(
             400,
             cpu_usage_ns=900 * MS,
-            memory_bytes=900,
+            memory_anon_bytes=500,
             oom_kill=2,
             pids=9,
             nr_periods=9,
@@ -154,14 +162,32 @@ def test_the_summary_covers_the_samples_in_the_window() -> None:
     assert summary.cpu_cores_mean == pytest.approx(0.5)
     assert summary.cpu_cores_peak == pytest.approx(0.8)
     assert summary.cpu_ns_per_request == 5 * MS  # 0.5 cores over 300 ms for 30 requests
-    assert (summary.memory_peak_bytes, summary.memory_mean_bytes) == (300, 200)
+    # A limit must also hold during the warm-up and after the window.
+    assert (summary.memory_peak_bytes, summary.memory_mean_bytes) == (500, 200)
     assert summary.throttled_period_ratio == pytest.approx(0.25)
     assert summary.oom_kills == 2  # also those outside the window
     assert summary.processes_peak == 4
     assert summary.listen_drops is None and summary.psi_cpu_some_ratio is None
-    assert (
-        summarise(samples, (50 * MS, 350 * MS), 30, memory_peak_bytes=950).memory_peak_bytes == 950
-    )
+    started = summarise(samples, (50 * MS, 350 * MS), 30, starting_peak_bytes=950)
+    assert started.memory_peak_bytes == 950
+
+
+def test_memory_is_what_the_server_cannot_give_back_and_page_cache_is_apart() -> None:
+    samples = [
+        at(
+            0,
+            memory_bytes=1_000,
+            memory_anon_bytes=100,
+            memory_shared_bytes=30,
+            memory_kernel_bytes=7,
+            memory_file_bytes=830,
+        ),
+        at(100, memory_bytes=2_000),  # a sample without memory.stat
+        at(200, memory_bytes=200, memory_anon_bytes=120),
+    ]
+    used = summarise(samples, (0, 200 * MS), None)
+    assert (used.memory_peak_bytes, used.memory_mean_bytes) == (137, 128)
+    assert used.page_cache_peak_bytes == 800
 
 
 def test_pressure_and_accept_queue_are_summarised() -> None:

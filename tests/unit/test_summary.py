@@ -76,7 +76,7 @@ def record(valid_load: LoadReport) -> CellRecord:
         Sample(
             start_ns + second * NS_PER_S,
             0,
-            Counters(cpu_usage_ns=second * NS_PER_S // 2, memory_bytes=2**25),
+            Counters(cpu_usage_ns=second * NS_PER_S // 2, memory_anon_bytes=2**25),
         )
         for second in range(30)
     ]
@@ -86,7 +86,7 @@ def record(valid_load: LoadReport) -> CellRecord:
         load=valid_load,
         samples=samples,
         enforcement=ENFORCED,
-        memory_peak_bytes=2**26,
+        starting_peak_bytes=2**26,
         oom_kills=0,
         keepalive_honoured=True,
         server_exit=ServerExit(0, None, True, 0.1),
@@ -425,7 +425,7 @@ def test_a_server_that_never_became_ready_still_has_its_memory_use(
     record: CellRecord,
 ) -> None:
     unready = replace(
-        record, load=None, samples=(), oom_kills=1, memory_peak_bytes=2**26, failure=FAILURE
+        record, load=None, samples=(), oom_kills=1, starting_peak_bytes=2**26, failure=FAILURE
     )
     resources = summarise_cell(unready, FOUND["wsgiref"], setting()).resources
     assert resources is not None

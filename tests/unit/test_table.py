@@ -91,7 +91,7 @@ def test_a_failed_cell_has_a_step_and_a_reason_but_no_numbers(run_dir: Path) -> 
     lines = sweep_lines(read_summary(run_dir), width=240)
     failed = next(line for line in lines if "failed:" in line)
     fields = failed.split()
-    assert fields[:11] == ["3,000", *["–"] * 9, "failed:"]
+    assert fields[:12] == ["3,000", *["–"] * 10, "failed:"]
     assert failed.endswith(
         "failed: readiness: no correct response within 30 s; the process ended with code 1"
     )
@@ -196,8 +196,8 @@ def test_an_incomplete_run_says_so_above_its_figures(run_dir: Path) -> None:
 def test_a_narrow_terminal_names_the_hidden_columns(run_dir: Path) -> None:
     lines = sweep_lines(read_summary(run_dir), width=100, terminal=True)
     assert (
-        "Columns hidden (terminal too narrow): p50, service time p50, memory and throttled."
-        in lines
+        "Columns hidden (terminal too narrow): p50, service time p50, memory, page cache and "
+        "throttled." in lines
     )
     assert all(len(line) <= 100 and "…" not in line for line in lines)
     piped = sweep_lines(read_summary(run_dir), width=80)

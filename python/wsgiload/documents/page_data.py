@@ -121,7 +121,8 @@ class PageUses(Document, frozen=True):
     throttled_ratio: tuple[NonNegativeFloat | None, ...]
     """Share of CPU periods that were throttled. Null: an entry: not measured."""
     memory_bytes: tuple[NonNegativeInt | None, ...]
-    """Memory at the end of each interval. Null: an entry: not measured."""
+    """Memory that the server cannot give back, at the end of each interval. Null: an entry: not
+    measured."""
     listen_queue: tuple[NonNegativeInt | None, ...]
     """Number of connections in the accept queue at the end of each interval. Null: an entry: not
     measured."""

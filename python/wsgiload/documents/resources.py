@@ -18,14 +18,19 @@ class ResourceUse(Document, frozen=True, kw_only=True):
     """CPU time per correct response. Unit: ns. Source: CPU time of the cgroup or the processes.
     Null: no correct response, or samples for only part of the measurement."""
     memory_peak_bytes: NonNegativeInt | None
-    """Peak memory, including file cache. In a cgroup created by `wsgiload`, it is the peak since
-    the server's start, if the kernel reports it. Without a cgroup, it is the resident memory of the
-    processes, and shared pages count once per process. Unit: bytes. Source: memory usage of the
-    cgroup or the processes. Null: not readable."""
+    """Peak memory that the server cannot give back: anonymous, shared (including tmpfs) and kernel
+    memory, without page cache; a memory limit must exceed it. It is the maximum of all samples,
+    from the server's start (with `load`: from the start of the load) to a last sample at the end of
+    the load; peaks shorter than the sampling interval can be missed. cgroup v1 includes kernel
+    memory only if the kernel counts it. Without a cgroup, there is no kernel memory, and shared
+    pages count once per process. Unit: bytes. Source: `memory.stat` of the cgroup (v1: also
+    `memory.kmem.usage_in_bytes`), or the processes. Null: not readable."""
     memory_mean_bytes: NonNegativeFloat | None
-    """Mean memory, including file cache. Without a cgroup, it is the resident memory of the
-    processes, as for `memory_peak_bytes`. Unit: bytes. Source: memory usage of the cgroup or the
-    processes. Null: not readable."""
+    """Mean of the same memory as in `memory_peak_bytes`, over the samples of the measurement. Unit:
+    bytes. Source: as for `memory_peak_bytes`. Null: not readable."""
+    page_cache_peak_bytes: NonNegativeInt | None
+    """Peak page cache: files that the kernel keeps in memory, and drops when the memory is needed.
+    Unit: bytes. Source: `memory.stat` of the cgroup. Null: not readable, or no cgroup."""
     throttled_period_ratio: Share | None
     """Share of CPU periods that were throttled. Unit: ratio. Source: `cpu.stat`: nr_throttled /
     nr_periods. Null: no CPU limit."""

@@ -98,7 +98,7 @@ class AttachedProcesses:
         return [process.pid for process in self._living()]
 
     def read_counters(self) -> Counters:
-        """CPU time and resident memory of the tree; shared pages count once per process."""
+        """CPU time and memory of the tree; shared pages count once per process."""
         return tree_counters(self._living())
 
     def close(self) -> None:

@@ -14,18 +14,17 @@ from typing import IO
 
 from wsgiload.errors import LimitsError
 from wsgiload.limits import sweep
-from wsgiload.limits.files import CounterFiles, CounterSource, read_int
+from wsgiload.limits.files import CounterFiles, CounterSource
 from wsgiload.limits.launch import launch, reap
 from wsgiload.limits.model import Counters, Enforcement, Limits, Remains
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFiles:
-    """The directories of a group in the order of entry, its counters, and its memory peak."""
+    """The directories of a group in the order of entry, and its counters."""
 
     directories: tuple[Path, ...]
     sources: tuple[CounterSource, ...]
-    memory_peak: Path | None
 
 
 class ControlGroup:
@@ -42,7 +41,7 @@ class ControlGroup:
         self._account = limits.account
         self._counters = CounterFiles(files.sources)
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._last: tuple[Counters, int | None] | None = None  # set once closed
+        self._last: Counters | None = None  # set once closed
 
     def spawn(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
@@ -70,7 +69,7 @@ class ControlGroup:
 
     def read_counters(self) -> Counters:
         """The current raw counters; after ``close``, the final ones."""
-        return self._last[0] if self._last else self._counters.read()
+        return self._last or self._counters.read()
 
     def sources(self) -> tuple[CounterSource, ...]:
         """The files of its counters, for repeated reads."""
@@ -79,12 +78,6 @@ class ControlGroup:
     def oom_kills(self) -> int | None:
         """The number of OOM-killed processes in the group."""
         return self.read_counters().oom_kill
-
-    def memory_peak_bytes(self) -> int | None:
-        """The kernel's memory high-water mark; None if not available."""
-        if self._last:
-            return self._last[1]
-        return read_int(self._files.memory_peak) if self._files.memory_peak else None
 
     def remains(self) -> Remains:
         """What a crash would leave behind."""
@@ -124,7 +117,7 @@ class ControlGroup:
         if self._last:
             return
         self.kill()
-        self._last = (self._counters.read(), self.memory_peak_bytes())
+        self._last = self._counters.read()
         self._counters.close()
         try:
             self._require_all()

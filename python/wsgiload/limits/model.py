@@ -77,8 +77,8 @@ class Counters:
     nr_throttled: int | None = None
     throttled_ns: int | None = None  # summed over cores: never a wall time
     memory_bytes: int | None = None
-    memory_anon_bytes: int | None = None  # expensive to read: at most once a second
-    memory_file_bytes: int | None = None
+    memory_anon_bytes: int | None = None
+    memory_file_bytes: int | None = None  # includes the shared memory
     oom_kill: int | None = None
     pids: int | None = None
     psi_cpu_some_ns: int | None = None
@@ -93,6 +93,27 @@ class Counters:
     memory_high: int | None = None
     run_queue_wait_ns: int | None = None  # summed over threads: at most once a second
     host_busy_ns: int | None = None  # all cores of the machine together
+    memory_shared_bytes: int | None = None  # shared memory and tmpfs
+    memory_kernel_bytes: int | None = None  # slab, stacks, page tables, socket buffers
+
+    @property
+    def unreclaimable_bytes(self) -> int | None:
+        """The memory that a server cannot give back, so a memory limit must exceed it."""
+        return unreclaimable_bytes(
+            self.memory_anon_bytes, self.memory_shared_bytes, self.memory_kernel_bytes
+        )
+
+    @property
+    def page_cache_bytes(self) -> int | None:
+        """Cached files, which the kernel drops when the group needs the memory."""
+        if self.memory_file_bytes is None or self.memory_shared_bytes is None:
+            return None
+        return max(0, self.memory_file_bytes - self.memory_shared_bytes)
+
+
+def unreclaimable_bytes(anon: int | None, shared: int | None, kernel: int | None) -> int | None:
+    """The sum of the known parts; None if the anonymous memory, the largest part, is unknown."""
+    return None if anon is None else anon + (shared or 0) + (kernel or 0)
 
 
 COUNTER_NAMES = tuple(field.name for field in fields(Counters))
@@ -127,10 +148,6 @@ class LimitedGroup(Protocol):
     def read_counters(self) -> Counters: ...
 
     def oom_kills(self) -> int | None: ...
-
-    def memory_peak_bytes(self) -> int | None:
-        """The kernel's memory high-water mark over the group's lifetime."""
-        ...
 
     def remains(self) -> Remains: ...
 

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ import psutil
 from wsgiload.errors import LimitsError
 from wsgiload.host.cpus import format_cpu_list
 from wsgiload.limits import sweep
+from wsgiload.limits.files import read_text
 from wsgiload.limits.launch import CAN_PIN, launch, pinned_to, reap
 from wsgiload.limits.model import Counters, Enforcement, Limits, ReadBack, Remains, new_group_name
 
@@ -67,6 +69,7 @@ class UnlimitedGroup:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._sessions: list[tuple[int, int]] = []
         self._seen: dict[int, psutil.Process] = {}
+        self._lock = threading.Lock()  # samplers and the caller look for processes at the same time
         self._last: Counters | None = None  # set once closed
 
     def spawn(
@@ -96,15 +99,11 @@ class UnlimitedGroup:
         return [process.pid for process in self._living()]
 
     def read_counters(self) -> Counters:
-        """CPU time and resident memory of the tree; shared pages count once per process."""
+        """CPU time and memory of the tree; shared pages count once per process."""
         return self._last or tree_counters(self._living())
 
     def oom_kills(self) -> int | None:
         """Unknown: only a control group counts them."""
-        return None
-
-    def memory_peak_bytes(self) -> int | None:
-        """Unknown for a whole tree."""
         return None
 
     def remains(self) -> Remains:
@@ -142,16 +141,17 @@ class UnlimitedGroup:
 
     def _living(self) -> list[psutil.Process]:
         """The living processes of the tree; reaps ended daemons that became our children."""
-        for process in self._relatives():
-            # psutil compares start times, so a reused pid is not mistaken for ours
-            if self._seen.get(process.pid) != process and self._is_ours(process):
-                self._seen[process.pid] = process
-        started = {process.pid for process in self._processes}
-        for pid in [pid for pid, process in self._seen.items() if not _is_living(process)]:
-            del self._seen[pid]
-            if pid not in started:
-                _collect(pid)
-        return list(self._seen.values())
+        with self._lock:
+            for process in self._relatives():
+                # psutil compares start times, so a reused pid is not mistaken for ours
+                if self._seen.get(process.pid) != process and self._is_ours(process):
+                    self._seen[process.pid] = process
+            started = {process.pid for process in self._processes}
+            for pid in [pid for pid, process in self._seen.items() if not _is_living(process)]:
+                del self._seen[pid]
+                if pid not in started:
+                    _collect(pid)
+            return list(self._seen.values())
 
     def _relatives(self) -> Iterator[psutil.Process]:
         """All our descendants in one scan, parents first."""
@@ -169,16 +169,20 @@ class UnlimitedGroup:
 
 
 def tree_counters(processes: Iterable[psutil.Process]) -> Counters:
-    """The total CPU time and resident memory of the processes that are still alive."""
+    """The total CPU time and memory of the processes that are still alive."""
     times = [usage for usage in map(_usage, processes) if usage is not None]
     if not times:
         return Counters()
-    user_ns, system_ns, resident_bytes = (sum(column) for column in zip(*times, strict=True))
+    user_ns, system_ns, resident_bytes, anon_bytes, shared_bytes = (
+        sum(column) for column in zip(*times, strict=True)
+    )
     return Counters(
         cpu_usage_ns=user_ns + system_ns,
         cpu_user_ns=user_ns,
         cpu_system_ns=system_ns,
         memory_bytes=resident_bytes,
+        memory_anon_bytes=anon_bytes,
+        memory_shared_bytes=shared_bytes,
         pids=len(times),
     )
 
@@ -202,8 +206,9 @@ def _is_living(process: psutil.Process) -> bool:
         return False
 
 
-def _usage(process: psutil.Process) -> tuple[int, int, int] | None:
-    """User and system time, including ended children, and resident memory."""
+def _usage(process: psutil.Process) -> tuple[int, int, int, int, int] | None:
+    """User and system time, including ended children, and resident, anonymous and shared
+    memory."""
     try:
         with process.oneshot():
             times, memory = process.cpu_times(), process.memory_info()
@@ -211,4 +216,15 @@ def _usage(process: psutil.Process) -> tuple[int, int, int] | None:
         return None
     user_ns = round((times.user + times.children_user) * NS_PER_S)
     system_ns = round((times.system + times.children_system) * NS_PER_S)
-    return user_ns, system_ns, memory.rss
+    return user_ns, system_ns, memory.rss, *_held_bytes(process.pid, memory.rss)
+
+
+def _held_bytes(pid: int, resident_bytes: int) -> tuple[int, int]:
+    """Anonymous and shared memory; if the system does not tell them apart from mapped files, the
+    resident memory counts as anonymous."""
+    sizes = {}
+    for line in (read_text(Path(f"/proc/{pid}/status")) or "").splitlines():
+        name, _, size = line.partition(":")
+        if name in ("RssAnon", "RssShmem"):
+            sizes[name] = int(size.split()[0]) * 1024
+    return sizes.get("RssAnon", resident_bytes), sizes.get("RssShmem", 0)

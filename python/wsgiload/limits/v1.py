@@ -71,7 +71,6 @@ class V1Backend:
         group_files = GroupFiles(
             tuple(dict.fromkeys(draft.directories.values())),
             counter_sources(draft.directories),
-            _file_of(draft.directories, "memory", "memory.max_usage_in_bytes"),
         )
         group = ControlGroup(name, group_files, limits, Enforcement(NAME, read_back, missing))
         return refuse_unmet(group, limits, draft.reasons)
@@ -212,19 +211,24 @@ def counter_sources(directories: Mapping[str, Path]) -> tuple[CounterSource, ...
         "nr_throttled": "nr_throttled",
         "throttled_time": "throttled_ns",
     }
-    memory = {"total_rss": "memory_anon_bytes", "total_cache": "memory_file_bytes"}
+    memory = {
+        "total_rss": "memory_anon_bytes",
+        "total_shmem": "memory_shared_bytes",
+        "total_cache": "memory_file_bytes",
+    }
     candidates: list[tuple[str, str, Callable[[str], Mapping[str, int]], int]] = [
         ("cpuacct", "cpuacct.usage", files.single("cpu_usage_ns"), 0),
         ("cpuacct", "cpuacct.usage_user", files.single("cpu_user_ns"), EVERY_SECOND_NS),
         ("cpuacct", "cpuacct.usage_sys", files.single("cpu_system_ns"), EVERY_SECOND_NS),
         ("cpu", "cpu.stat", files.renamed(periods), 0),
         ("memory", "memory.usage_in_bytes", files.single("memory_bytes"), EVERY_PERIOD_NS),
+        ("memory", "memory.stat", files.renamed(memory), EVERY_PERIOD_NS),
         (
             "memory",
-            "memory.stat",
-            files.renamed(memory),
-            EVERY_SECOND_NS,
-        ),  # the kernel adds up all cores for it
+            "memory.kmem.usage_in_bytes",
+            files.single("memory_kernel_bytes"),
+            EVERY_PERIOD_NS,
+        ),
         ("memory", "memory.oom_control", files.renamed({"oom_kill": "oom_kill"}), EVERY_SECOND_NS),
         ("pids", "pids.current", files.single("pids"), EVERY_PERIOD_NS),
         (UNIFIED, "cpu.pressure", files.CPU_PRESSURE, 0),

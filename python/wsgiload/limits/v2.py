@@ -53,9 +53,7 @@ class V2Backend:
         _write_limits(directory, limits, reasons)
         read_back = _read_back(directory, self._mount.directory, limits)
         missing = unmet(limits, read_back, files.swap_is_on(self._root))
-        group_files = GroupFiles(
-            (directory,), counter_sources(directory), directory / "memory.peak"
-        )
+        group_files = GroupFiles((directory,), counter_sources(directory))
         group = ControlGroup(name, group_files, limits, Enforcement(NAME, read_back, missing))
         return refuse_unmet(group, limits, reasons)
 
@@ -221,11 +219,10 @@ def counter_sources(directory: Path) -> tuple[CounterSource, ...]:
     }
     microseconds = files.renamed({**usage, "throttled_usec": "throttled_ns"}, files.NS_PER_US)
     counts = files.renamed({"nr_periods": "nr_periods", "nr_throttled": "nr_throttled"})
-    memory = files.renamed({"anon": "memory_anon_bytes", "file": "memory_file_bytes"})
     candidates: list[tuple[str, Callable[[str], Mapping[str, int]], int]] = [
         ("cpu.stat", lambda text: {**microseconds(text), **counts(text)}, 0),
         ("memory.current", files.single("memory_bytes"), EVERY_PERIOD_NS),
-        ("memory.stat", memory, EVERY_SECOND_NS),  # the kernel adds up all cores for it
+        ("memory.stat", _memory_use, EVERY_PERIOD_NS),
         (
             "memory.events",
             files.renamed({"oom_kill": "oom_kill", "high": "memory_high"}),
@@ -239,6 +236,21 @@ def counter_sources(directory: Path) -> tuple[CounterSource, ...]:
     return tuple(
         CounterSource(directory / name, parse, spacing_ns) for name, parse, spacing_ns in candidates
     )
+
+
+_MEMORY_USE = files.renamed(
+    {"anon": "memory_anon_bytes", "shmem": "memory_shared_bytes", "file": "memory_file_bytes"}
+)
+# The parts of ``kernel``, which Linux before 5.18 does not have.
+_KERNEL_PARTS = ("slab", "kernel_stack", "pagetables", "percpu")
+
+
+def _memory_use(text: str) -> dict[str, int]:
+    """The memory by kind; ``kernel`` does not include the socket buffers."""
+    values = files.flat_keys(text)
+    parts = ("kernel",) if "kernel" in values else _KERNEL_PARTS
+    kernel = [values[name] for name in (*parts, "sock") if name in values]
+    return {**_MEMORY_USE(text), **({"memory_kernel_bytes": sum(kernel)} if kernel else {})}
 
 
 def _cannot(action: str, directory: Path, error: OSError) -> LimitsError:

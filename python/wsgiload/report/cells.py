@@ -23,6 +23,7 @@ from wsgiload.documents.load_report import Bounds, Distribution, Outcomes, Rates
 from wsgiload.documents.resources import ResourceUse
 from wsgiload.documents.summary import Summary
 from wsgiload.report import words
+from wsgiload.sampling.resources import NOTHING_SAMPLED
 
 _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "constant arrivals"}
 _POLICIES = {
@@ -32,19 +33,6 @@ _POLICIES = {
 }
 # Placeholders for cells without measured figures.
 _NO_RATES = Rates(offered_per_s=None, sent_per_s=None, achieved_per_s=None, goodput_per_s=None)
-_NO_USE = ResourceUse(
-    cpu_cores_mean=None,
-    cpu_cores_peak=None,
-    cpu_ns_per_request=None,
-    memory_peak_bytes=None,
-    memory_mean_bytes=None,
-    throttled_period_ratio=None,
-    oom_kills=None,
-    psi_cpu_some_ratio=None,
-    listen_queue_peak=None,
-    listen_drops=None,
-    processes_peak=None,
-)
 
 
 LEGACY = " (legacy)"
@@ -138,7 +126,7 @@ class Cell:
     @property
     def used(self) -> ResourceUse:
         """The server's resource use; each figure None if it was not measured."""
-        return self.result.resources or _NO_USE
+        return self.result.resources or NOTHING_SAMPLED
 
     def service(self, name: str) -> ServiceUse | None:
         """The resource use of a supporting service."""

@@ -338,7 +338,8 @@ def goodput_caption(sweep: Sweep) -> str:
 
 RESOURCE_READING = (
     "CPU and memory are read from the server's cgroup. CPU periods throttled: the share of periods "
-    "in which the CPU limit stopped the server."
+    "in which the CPU limit stopped the server. Memory is what the server cannot give back; page "
+    "cache is not part of it."
 )
 
 

@@ -50,6 +50,7 @@ RESOURCE_COLUMNS: tuple[Column, ...] = (
     ("CPU time per request", lambda cell: words.format_duration_ns(cell.used.cpu_ns_per_request)),
     ("memory (mean)", lambda cell: words.format_bytes(cell.used.memory_mean_bytes)),
     ("memory (peak)", lambda cell: words.format_bytes(cell.used.memory_peak_bytes)),
+    ("page cache (peak)", lambda cell: words.format_bytes(cell.used.page_cache_peak_bytes)),
     ("periods throttled", lambda cell: words.format_ratio(cell.used.throttled_period_ratio)),
     ("CPU pressure", lambda cell: words.format_ratio(cell.used.psi_cpu_some_ratio)),
     ("accept queue (peak)", lambda cell: words.format_count(cell.used.listen_queue_peak)),
@@ -97,7 +98,7 @@ _CELL_COLUMNS: tuple[Column, ...] = (
     ),
     ("CPU cores", RESOURCE_COLUMNS[0][1]),
     ("memory", RESOURCE_COLUMNS[4][1]),
-    ("periods throttled", RESOURCE_COLUMNS[5][1]),
+    ("periods throttled", RESOURCE_COLUMNS[6][1]),
     ("coincided with", coincidence.names),
 )
 

@@ -199,7 +199,6 @@ def _sample(row: SampleRow) -> Sample:
         cpu_usage_ns=row.cpu_usage_ns,
         nr_periods=row.nr_periods,
         nr_throttled=row.nr_throttled,
-        memory_bytes=row.memory_bytes,
         listen_queue=row.listen_queue,
         psi_cpu_some_ns=row.psi_cpu_some_ns,
         psi_cpu_full_ns=row.psi_cpu_full_ns,

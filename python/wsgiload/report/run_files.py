@@ -48,7 +48,9 @@ class SampleRow(msgspec.Struct, frozen=True):
     cpu_usage_ns: int
     nr_periods: int | None = None
     nr_throttled: int | None = None
-    memory_bytes: int | None = None
+    memory_anon_bytes: int | None = None
+    memory_shared_bytes: int | None = None
+    memory_kernel_bytes: int | None = None
     listen_queue: int | None = None
     psi_cpu_some_ns: int | None = None
     psi_cpu_full_ns: int | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from wsgiload.limits.model import unreclaimable_bytes
 from wsgiload.report.cells import Cell
 from wsgiload.report.heat import Heat
 from wsgiload.report.run_files import IntervalRow, SampleRow
@@ -128,7 +129,9 @@ def _between(before: SampleRow, after: SampleRow, begin_ns: int) -> Busy:
         end_s=(after.t_ns - begin_ns) / 1e9,
         cores=used_ns / (after.t_ns - before.t_ns),
         throttled_ratio=_throttled_ratio(before, after),
-        memory_bytes=after.memory_bytes,
+        memory_bytes=unreclaimable_bytes(
+            after.memory_anon_bytes, after.memory_shared_bytes, after.memory_kernel_bytes
+        ),
         listen_queue=after.listen_queue,
     )
 

@@ -183,6 +183,7 @@ _RESULT_COLUMNS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ),
     ("CPU cores", lambda cell: words.format_cores(cell.used.cpu_cores_mean)),
     ("memory", lambda cell: words.format_bytes(cell.used.memory_peak_bytes)),
+    ("page cache", lambda cell: words.format_bytes(cell.used.page_cache_peak_bytes)),
     ("throttled", lambda cell: words.format_ratio(cell.used.throttled_period_ratio)),
 )
 
@@ -192,7 +193,15 @@ def columns_of(sweep: Sweep) -> list[tuple[str, Callable[[Cell], str]]]:
     return [*_RESULT_COLUMNS, *grids.service_columns(sweep)]
 
 
-_DISPENSABLE = ("service time p50", "throttled", "memory", "p50", "CPU cores", "p99.9")
+_DISPENSABLE = (
+    "page cache",
+    "service time p50",
+    "throttled",
+    "memory",
+    "p50",
+    "CPU cores",
+    "p99.9",
+)
 
 
 def _short(cell: Cell, probability: float) -> str:

@@ -79,7 +79,7 @@ class CellRecord:
     client: Sequence[ClientUsage] = ()
     services: Sequence[ServiceSamples] = ()
     enforcement: Enforcement | None = None
-    memory_peak_bytes: int | None = None
+    starting_peak_bytes: int | None = None  # of its memory, while the server started
     pss_before_bytes: int | None = None
     pss_after_bytes: int | None = None
     oom_kills: int | None = None
@@ -143,14 +143,18 @@ class CellRecord:
     def resources(self) -> ResourceUse | None:
         """The server's resource use in the measurement; without a report, over all samples."""
         if not self.samples:
-            if self.oom_kills is None and self.memory_peak_bytes is None:
+            if self.oom_kills is None and self.starting_peak_bytes is None:
                 return None
             return msgspec.structs.replace(
-                NOTHING_SAMPLED, oom_kills=self.oom_kills, memory_peak_bytes=self.memory_peak_bytes
+                NOTHING_SAMPLED,
+                oom_kills=self.oom_kills,
+                memory_peak_bytes=self.starting_peak_bytes,
             )
 
         window, ok_count = self._window()
-        use = summarise(self.samples, window, ok_count, memory_peak_bytes=self.memory_peak_bytes)
+        use = summarise(
+            self.samples, window, ok_count, starting_peak_bytes=self.starting_peak_bytes
+        )
 
         kills = [kills for kills in (use.oom_kills, self.oom_kills) if kills is not None]
         return msgspec.structs.replace(

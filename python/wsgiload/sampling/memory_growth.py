@@ -25,10 +25,10 @@ class MemoryGrowth:
     """How much the memory of the server's processes grew while requests were served."""
 
     grown_bytes: int
-    """Proportional set size (PSS) after the load minus before it; excludes the file cache."""
+    """Proportional set size (PSS) after the load minus before it."""
     length_ns: int
     memory_bytes: int
-    """The group's memory at the end, including the file cache, as counted by its limit."""
+    """The memory at the end that the server cannot give back."""
 
     @property
     def bytes_per_s(self) -> float:
@@ -45,9 +45,9 @@ def memory_growth(
     the group show whether the growth continued.
     """
     points = [
-        (sample.t_ns, sample.counters.memory_bytes)
+        (sample.t_ns, held_bytes)
         for sample in samples
-        if sample.counters.memory_bytes is not None
+        if (held_bytes := sample.counters.unreclaimable_bytes) is not None
     ]
     if before_bytes is None or after_bytes is None or len(points) < MIN_SAMPLES:
         return None

@@ -17,6 +17,7 @@ NOTHING_SAMPLED = ResourceUse(
     cpu_ns_per_request=None,
     memory_peak_bytes=None,
     memory_mean_bytes=None,
+    page_cache_peak_bytes=None,
     throttled_period_ratio=None,
     oom_kills=None,
     psi_cpu_some_ratio=None,
@@ -31,27 +32,25 @@ def summarise(
     window: tuple[int, int],
     ok_count: int | None,
     *,
-    memory_peak_bytes: int | None = None,
+    starting_peak_bytes: int | None = None,
 ) -> ResourceUse:
     """Aggregate the samples inside the window, by their actual times.
 
-    OOM kills are counted over the group's lifetime, because one before the window matters, too.
-    ``memory_peak_bytes``, the kernel's high-water mark, also covers the lifetime and overrides the
-    peak of the samples.
+    OOM kills and memory peaks cover all samples, because a limit must also hold before and after
+    the window. ``starting_peak_bytes`` is the memory peak before the first sample.
     """
     inside = [sample for sample in samples if window[0] <= sample.t_ns <= window[1]]
     cores_mean = _per_ns(inside, "cpu_usage_ns")
-    memory = _known(inside, "memory_bytes")
+    held = [size for sample in inside if (size := sample.counters.unreclaimable_bytes) is not None]
     return ResourceUse(
         cpu_cores_mean=cores_mean,
         cpu_cores_peak=_peak_cores(inside),
         cpu_ns_per_request=_per_request(cores_mean, window, ok_count)
         if _spans(inside, window)
         else None,
-        memory_peak_bytes=max(memory, default=None)
-        if memory_peak_bytes is None
-        else memory_peak_bytes,
-        memory_mean_bytes=round(fmean(memory)) if memory else None,
+        memory_peak_bytes=_largest(starting_peak_bytes, memory_peak_bytes(samples)),
+        memory_mean_bytes=round(fmean(held)) if held else None,
+        page_cache_peak_bytes=_largest(*(sample.counters.page_cache_bytes for sample in samples)),
         throttled_period_ratio=_throttled(inside),
         oom_kills=max(_known(samples, "oom_kill"), default=None),
         psi_cpu_some_ratio=_share(inside, "psi_cpu_some_ns"),
@@ -59,6 +58,15 @@ def summarise(
         listen_drops=_increase(inside, "listen_drops"),
         processes_peak=max(_known(inside, "pids"), default=None),
     )
+
+
+def memory_peak_bytes(samples: Iterable[Sample]) -> int | None:
+    """The most memory that the server could not give back; None if unknown."""
+    return _largest(*(sample.counters.unreclaimable_bytes for sample in samples))
+
+
+def _largest(*values: int | None) -> int | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _points(samples: Iterable[Sample], name: str) -> Iterator[tuple[int, int]]:

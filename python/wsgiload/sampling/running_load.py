@@ -86,8 +86,8 @@ class RunningLoad:
         if sample is None:
             return None
         # Not every sample includes the memory.
-        if sample.counters.memory_bytes is not None:
-            self._memory_bytes = sample.counters.memory_bytes
+        if sample.counters.unreclaimable_bytes is not None:
+            self._memory_bytes = sample.counters.unreclaimable_bytes
         if sample.counters.cpu_usage_ns is None:
             return None
         used = self._usage.rates_per_s(sample.t_ns, (sample.counters.cpu_usage_ns,))

@@ -19,7 +19,9 @@ from wsgiload.documents.cell_result import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.foreign_text.legible_log import legible_log
 from wsgiload.interrupts import uninterrupted
-from wsgiload.limits import Enforcement
+from wsgiload.limits import Enforcement, LimitedGroup
+from wsgiload.sampling.resources import memory_peak_bytes
+from wsgiload.sampling.sampler import Sampler
 from wsgiload.scratch import scratch_folder
 from wsgiload.serving import readiness
 from wsgiload.serving.groups import Place, fresh_group
@@ -51,7 +53,7 @@ class Served:
     ready_s: float | None = None
     ended: ServerExit | None = None
     oom_kills: int | None = None
-    memory_peak_bytes: int | None = None
+    starting_peak_bytes: int | None = None  # of its memory, while the server started
     # Processes that left the server's control group, by pid with their names.
     escaped: Mapping[int, str] = field(default_factory=dict)
     # False: kill the server immediately.
@@ -83,9 +85,10 @@ def serving(
                 server.start(service.environment, launch_context, service.variables)
                 served.settings = server.settings
                 place.janitor.watch(group)
-            served.ready_s = readiness.wait_until_ready(
-                server, launch_context.port, service.expected
-            )
+            with _sampling_memory(group, served):
+                served.ready_s = readiness.wait_until_ready(
+                    server, launch_context.port, service.expected
+                )
             yield server
         except KeyboardInterrupt:
             served.gracefully = False  # do not wait for a clean stop
@@ -95,8 +98,17 @@ def serving(
                 served.ended = server.stop(gracefully=served.gracefully)
                 # Read the counters before the group is removed.
                 served.oom_kills = group.oom_kills()
-                served.memory_peak_bytes = group.memory_peak_bytes()
                 served.escaped = group.escaped
+
+
+@contextmanager
+def _sampling_memory(group: LimitedGroup, served: Served) -> Iterator[None]:
+    """Record the most memory that the server needs while it starts, such as to import its app."""
+    with Sampler(group) as sampler:
+        try:
+            yield
+        finally:
+            served.starting_peak_bytes = memory_peak_bytes(sampler.stop())
 
 
 def preparation_of(service: Service, context: LaunchContext, log: OutputLog) -> Preparation:

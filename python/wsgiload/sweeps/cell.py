@@ -322,7 +322,7 @@ def _copy_server_facts(served: Served, record: CellRecord) -> None:
     record.enforcement, record.ready_s = served.enforcement, served.ready_s
     record.settings = served.settings
     record.server_exit, record.oom_kills = served.ended, served.oom_kills
-    record.memory_peak_bytes = served.memory_peak_bytes
+    record.starting_peak_bytes = served.starting_peak_bytes
     if served.escaped:
         record.notes.append(
             "processes left the server's control group, where they are neither limited nor "
