@@ -148,7 +148,7 @@ def upstream() -> Iterator[str]:
 @pytest.mark.parametrize("name", BUNDLED)
 def test_a_bundled_app_counts_its_calls_in_each_process(name: str, upstream: str) -> None:
     program = f"import {name}; [{name}.app({{}}, lambda *_: None) for _ in range(3)]"
-    with external_counters(app_counts=True) as counters:
+    with external_counters(app_counts=True, owner=None) as counters:
         for _ in range(2):
             variables = {
                 "PYTHONPATH": str(APPS_FOLDER),
@@ -165,7 +165,7 @@ def test_a_bundled_app_counts_its_calls_in_each_process(name: str, upstream: str
 
 
 def test_the_calls_of_a_users_app_are_not_counted() -> None:
-    with external_counters(app_counts=False) as counters:
+    with external_counters(app_counts=False, owner=None) as counters:
         assert counters.variables == {}
         assert counters.read().requests_seen is None
 
