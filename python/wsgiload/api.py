@@ -17,6 +17,7 @@ from wsgiload.errors import UsageError, require
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.plan import ResourceLimits
 from wsgiload.experiment.public_options import ServerOptions, SupportingService, SweepOptions
+from wsgiload.experiment.stored_secrets import Secrets
 from wsgiload.loads.build import LoadSpec, plan_of
 from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.options import Level
@@ -222,8 +223,10 @@ def resume(
     run_dir: str | Path,
     *,
     request: RequestOptions | None = None,
+    env: Mapping[str, str] | None = None,
     events: SweepEvents | None = None,
 ) -> SweepResult:
-    """Resume an interrupted sweep with its stored plan and cell order. ``request`` contains
-    the secrets that were not stored. Raises UsageError if the run cannot be resumed."""
-    return resume_sweep(Path(run_dir), events, secrets=request)
+    """Resume an interrupted sweep with its stored plan and cell order. ``request`` and ``env``
+    contain the secrets that were not stored. Raises UsageError if the run cannot be resumed."""
+    secrets = Secrets(request=request or RequestOptions(), variables=env or {})
+    return resume_sweep(Path(run_dir), events, secrets=secrets)

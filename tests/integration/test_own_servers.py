@@ -132,7 +132,7 @@ def test_a_catalogue_server_serves_the_app_with_its_configuration_file(
     """Its hook runs, the profile sets workers and threads, and secrets are redacted."""
     gunicorn_options = ("--server-config", "gunicorn=gunicorn.conf.py")
     gunicorn_options += ("--server-args", "gunicorn=--max-requests 150 --log-level info")
-    variables = ("--env", "API_KEY=hush", "--env", "COLOUR=blue")
+    variables = ("--env", "API_KEY=hush", "--env", "LOG_LEVEL=blue")
     words = ("app:application", "--servers", "gunicorn-gthread", *gunicorn_options, *variables)
     result = command.run("sweep", *words, *BRIEFLY, "--duration", "5s", cwd=project)
 
@@ -141,9 +141,9 @@ def test_a_catalogue_server_serves_the_app_with_its_configuration_file(
         settings = cell["settings"]
         assert settings["config_file"] == str(project / "gunicorn.conf.py")
         assert settings["added_arguments"] == ["--max-requests", "150", "--log-level", "info"]
-        assert set(settings["environment"]) == {"API_KEY", "COLOUR"}
+        assert set(settings["environment"]) == {"API_KEY", "LOG_LEVEL"}
         assert settings["environment"]["API_KEY"].startswith("(redacted-")
-        assert settings["environment"]["COLOUR"] == "blue"
+        assert settings["environment"]["LOG_LEVEL"] == "blue"
         assert (settings["workers"], settings["threads"]) == (1, 4)
 
     log = (result.run_dir / "server" / "gunicorn-gthread@100#1.log").read_text()
@@ -156,8 +156,8 @@ def test_a_catalogue_server_serves_the_app_with_its_configuration_file(
 SERVER_TABLE = """
 [servers.prod]
 command = ".venv/bin/gunicorn -c gunicorn.conf.py app:application --bind {{address}}"
-env = {{ API_KEY = "hush", COLOUR = "blue" }}
-setup = "sh -c 'echo migrated; echo set up $COLOUR >> {events}; exit {code}'"
+env = {{ API_KEY = "hush", LOG_LEVEL = "blue" }}
+setup = "sh -c 'echo migrated; echo set up $LOG_LEVEL >> {events}; exit {code}'"
 teardown = "sh -c 'echo torn down >> {events}'"
 ready_path = "/?ready"
 stop_signal = "SIGINT"
@@ -184,7 +184,7 @@ def test_a_server_table_sets_hooks_environment_and_load_options(
         assert settings["setup"][0].startswith("sh -c 'echo migrated")
         assert (settings["ready_path"], settings["stop_signal"]) == ("/?ready", "SIGINT")
         assert settings["environment"]["API_KEY"].startswith("(redacted-")
-        assert settings["environment"]["COLOUR"] == "blue"
+        assert settings["environment"]["LOG_LEVEL"] == "blue"
         assert any("keepalive = off of [servers.prod]" in note for note in cell["notes"])
         load = read_json(result.run_dir / "load" / f"{cell['id']}.json")
         assert load["connections"]["requests_per_connection"]["max"] == 1

@@ -253,7 +253,7 @@ def test_a_sweep_is_resumed_only_with_its_secrets(planted: Command) -> None:
     """Each secret that is missing or different is named in an error."""
     words = ("sweep", "--servers", "wsgiref", "--rates", "20,30", *BRIEFLY, "--limits", "none")
     load = ("--expect-status", "200,405", "--duration", "4s")
-    running = planted.start(*words, *REQUEST, *load)
+    running = planted.start(*words, *SWEEP, *load)
     until(lambda: "[2/2]" in running.err, "the second cell")
     os.killpg(running.pid, signal.SIGINT)
     run = running.end().run_dir
@@ -262,6 +262,11 @@ def test_a_sweep_is_resumed_only_with_its_secrets(planted: Command) -> None:
         ((), "the value of Authorization was not stored"),
         (("-H", "@headers"), "the value of --body was not stored"),
         (("-H", "@headers", "-b", "pin=1"), "the value of body differs from that of the run"),
+        (REQUEST[:2] + REQUEST[4:], "the value of API_TOKEN was not stored"),
+        (
+            (*REQUEST[:2], *REQUEST[4:], "--env", "API_TOKEN=1"),
+            "the value of API_TOKEN differs from that of the run",
+        ),
         (
             ("-H", "Authorization: x"),
             "the value of header field Authorization differs from that of the run",
@@ -272,7 +277,9 @@ def test_a_sweep_is_resumed_only_with_its_secrets(planted: Command) -> None:
         (line,) = refused.messages
         assert message in line
 
-    resumed = planted.start("sweep", "--resume", run, "-H", "@headers", "--body-file", "body")
+    resumed = planted.start(
+        "sweep", "--resume", run, "-H", "@headers", "--body-file", "body", "--env-file", "vars"
+    )
     result, command_lines = wait_and_watch(resumed, planted)
     assert result.code in (0, 98), result.err
     assert len(result.cells) == 2

@@ -120,7 +120,7 @@ def test_the_first_wrong_response_of_each_kind_is_quoted(command: Command, mixed
 
 def test_redirects_to_a_login_page_and_to_https_have_fixes(command: Command) -> None:
     for location, fix in [
-        ("/accounts/login/?next=/", "add its cookie with -H 'Cookie: …'"),
+        ("/accounts/login/?page=2", "add its cookie with -H 'Cookie: …'"),
         ("https://shop.example/", "add -H 'X-Forwarded-Proto: https'"),
     ]:
         reply = response(f"302 Found\r\nLocation: {location}", b"")

@@ -291,13 +291,13 @@ def test_passwords_and_tokens_in_urls_are_redacted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "locust_stats.csv"
-    path.write_text(LOCUST.replace("/slow", "http://shop:hunter22@h/?token=abcdefgh12&page=2"))
+    path.write_text(LOCUST.replace("/slow", "http://shop:hunter22@h/?page=2&token=abcdefgh12"))
 
     run(["audit", str(path), "--json", str(tmp_path / "audit.json")])
 
     for text in (capsys.readouterr().out, (tmp_path / "audit.json").read_text()):
         assert "hunter22" not in text and "abcdefgh12" not in text
-        assert "http://shop:(redacted-" in text and "&page=2" in text
+        assert "http://(redacted-" in text and "?page=2&token=(redacted-" in text
 
 
 def test_several_runs_in_one_file_are_separated(tmp_path: Path) -> None:

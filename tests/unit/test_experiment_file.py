@@ -24,6 +24,7 @@ servers = ["waitress", "gunicorn-sync"]
 rates = [100, "200/s"]
 duration = "3s"
 header = ["A: 1", "B: two, words"]
+show = ["A", "b"]
 server-args = "waitress=--ident=x"
 grid = ["threads=1,2"]
 keepalive = "off"

@@ -68,10 +68,11 @@ def test_every_server_of_the_catalogue_has_a_command(settings: Any) -> None:
 
 
 def test_variables_are_shown_and_secrets_are_not(settings: Any) -> None:
-    words = ("--servers", "waitress", "--env", "MODE=fast", "--env", "SECRET_KEY=hunter2")
+    words = ("--servers", "waitress", "--env", "LOG_LEVEL=fast", "--env", "SECRET_KEY=hunter2")
     shown = settings(*words)["waitress"]
-    assert shown["environment"]["MODE"] == "fast"
-    assert "MODE=fast" in shown["command_line"]
+    assert shown["environment"]["LOG_LEVEL"] == "fast"
+    assert "LOG_LEVEL=fast" in shown["command_line"]
+    assert 'SECRET_KEY="${SECRET_KEY:?}"' in shown["command_line"]
     assert "hunter2" not in json.dumps(shown)
 
 

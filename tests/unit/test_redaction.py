@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import re
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import msgspec
 import pytest
 
+from tests.secret_names import SECRET_NAMES
 from wsgiload import RequestOptions
 from wsgiload.cli import run
 from wsgiload.documents.load_plan import (
@@ -23,15 +28,24 @@ from wsgiload.documents.load_plan import (
 )
 from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.experiment import redaction
+from wsgiload.experiment.harmless import (
+    CONNECTION_FIELDS,
+    HEADER_FIELDS,
+    RESPONSE_FIELDS,
+    URL_PARAMETERS,
+    VARIABLES,
+)
 from wsgiload.experiment.plan import Experiment, experiment_facts
-from wsgiload.experiment.public_request import public_plan, public_request
+from wsgiload.experiment.public_request import public_plan, public_request, public_targets
 from wsgiload.experiment.redaction import (
     is_redacted,
-    is_secret,
+    public_body,
     public_field,
+    public_text,
     public_url,
     public_value,
     redacted,
+    show_values_of,
 )
 from wsgiload.experiment.stored_secrets import restore_secrets
 from wsgiload.foreign_text import hide, message, show_all, tail, visible
@@ -46,7 +60,7 @@ from .test_store import measured_load, run_info
 SECRET = "5e3c7e7-5e3c7e7"
 CORES = CpuPlan((0,), (0,), shared_cores=True)
 SECRET_REQUEST = RequestPlan(
-    url=f"/a?b=1&token={SECRET}",
+    url=f"/a?page=1&token={SECRET}",
     headers=(("X-Api-Key", SECRET), ("Accept", "*/*")),
     body_base64=base64.b64encode(SECRET.encode()).decode(),
 )
@@ -66,6 +80,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path / "cache"
     redaction._key.cache_clear()
     show_all()
+    show_values_of([])
 
 
 def contains_secret(data: str | bytes) -> bool:
@@ -97,43 +112,183 @@ def test_with_a_damaged_key_secrets_are_still_redacted(cache: Path) -> None:
     assert is_redacted(redacted(SECRET))
 
 
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_a_value_is_hidden_in_every_place(name: str) -> None:
+    encoded = base64.b64encode(f'x{{"{name}": "{SECRET}"}}'.encode()).decode()
+    request = RequestPlan(
+        url=f"/a?page=7&{name}={SECRET}",
+        headers=((name, SECRET), ("Cookie", f"{name}={SECRET}"), ("Accept", "text/html")),
+        body_base64=encoded,
+    )
+    public = public_targets((WeightedRequest(request=request),))[0].request
+    texts = [public_value(name, SECRET), repr(public), public_url(f"/x;{name}={SECRET}#{name}=1")]
+
+    assert not [text for text in texts if SECRET in text or encoded in text]
+    assert "page=7" in public.url and public.headers[-1] == ("Accept", "text/html")
+    assert name in public.url and public.headers[1][1].startswith(f"{name}=(redacted-")
+
+
+def test_harmless_values_are_not_hidden() -> None:
+    for name in VARIABLES:
+        assert public_value(name, "value") == "value"
+    for name in HEADER_FIELDS:
+        assert public_field(name.title(), "value") == (name.title(), "value")
+    for name in URL_PARAMETERS:
+        assert public_url(f"/?{name}=value") == f"/?{name}=value"
+    for name in RESPONSE_FIELDS:
+        assert public_text(f'{{"{name}": "value"}}') == f'{{"{name}": "value"}}'
+
+
+def test_harmless_names_are_documented() -> None:
+    lines = Path("docs/secrets.md").read_text().splitlines()
+    cells = [line.split("|")[1:3] for line in lines if line.startswith("| ")]
+    documented = {place.strip(): set(re.findall("`([^`]+)`", names)) for place, names in cells}
+    assert {place: names for place, names in documented.items() if names} == {
+        "environment variables": VARIABLES,
+        "header fields": {name.title() for name in HEADER_FIELDS},
+        "URL parameters": URL_PARAMETERS,
+        "fields of connection strings": CONNECTION_FIELDS,
+        "JSON fields of quoted responses": RESPONSE_FIELDS,
+    }
+
+
+def test_values_are_shown_on_request() -> None:
+    show_values_of(["Sid", "MODE"])
+    assert public_value("mode", SECRET) == SECRET
+    assert public_field("SID", SECRET) == ("SID", SECRET)
+    assert public_field("Cookie", f"a={SECRET}; sid=1") == (
+        "Cookie",
+        f"a={redacted(SECRET)}; sid=1",
+    )
+    assert public_url("/?sid=1;b=2&c=3") == f"/?sid=1;b=2&c={redacted('3')}"
+    assert public_text('{"sid": "1", "c": "3"}') == f'{{"sid": "1", "c": "{redacted("3")}"}}'
+
+
 @pytest.mark.parametrize(
-    "name",
+    ("value", "stored"),
     [
-        *("Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"),
-        *("access_token", "SECRET_KEY", "AWS_SECRET_ACCESS_KEY", "DB_PASS", "SENTRY_DSN", "DB_PWD"),
-        *("sessionid", "STRIPE_KEY", "key", "X-CSRF-Token", "api_key", "apikey"),
+        (f"postgres://:{SECRET}@db:5432/shop?a={SECRET}", "postgres://:#@db:5432/shop?a=#"),
+        (f"mongodb://h1:1,h2:2/db?x={SECRET}", "mongodb://h1:1,h2:2/db?x=#"),
+        ("redis://cache:6379/0", "redis://cache:6379/0"),
+        (f"https://hooks.example/{SECRET}", "https://hooks.example/#"),
+        ("http://127.0.0.1:9/", "http://127.0.0.1:9/"),
+        (f"Server=db;Database=shop;Password={SECRET};", "Server=db;Database=shop;Password=#;"),
+        (f"host=db dbname=shop password={SECRET}", "host=db dbname=shop password=#"),
+        (f"EndpointSuffix=core;AccountKey={SECRET}", "EndpointSuffix=core;AccountKey=#"),
+        ("", ""),
     ],
 )
-def test_a_secret_name_is_recognised(name: str) -> None:
-    assert is_secret(name)
+def test_a_connection_string_shows_host_and_database_only(value: str, stored: str) -> None:
+    public = public_value("X", value)
+    assert public == stored.replace("#", redacted(SECRET))
+    assert public_value("X", public) == public
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["Accept", "Keep-Alive", "KEEPALIVE", "DEBUG", "Host", "BYPASS", "MONKEY", "page", "PWD"],
+    "value",
+    [
+        f"postgres://u:p/{SECRET}@db/shop",  # an unescaped slash
+        f"tgram://{SECRET}/chat",
+        f"just {SECRET}",
+    ],
 )
-def test_other_names_are_not_secret(name: str) -> None:
-    assert not is_secret(name)
-    assert public_value(name, "value") == "value"
-    assert public_field(name, "value") == (name, "value")
+def test_other_text_is_hidden_as_a_whole(value: str) -> None:
+    assert is_redacted(public_value("X", value))
 
 
 @pytest.mark.parametrize(
     ("url", "stored"),
     [
-        (f"http://user:{SECRET}@host/", "http://user:#@host/"),
-        (f"/x?a=1&api_key={SECRET}&b=2", "/x?a=1&api_key=#&b=2"),
-        ("http://host:80/a@b?c=d", "http://host:80/a@b?c=d"),
-        (f"postgres://shop:{SECRET}@db/shop", "postgres://shop:#@db/shop"),
+        (f"http://{SECRET}:{SECRET}@host/", "http://#:#@host/"),
+        (f"/x?page=1&api_key={SECRET}&lang=2", "/x?page=1&api_key=#&lang=2"),
+        (f"/x?page=1;sig={SECRET}", f"/x?page=@1;sig={SECRET}@"),
+        (f"/x?page=1?sig={SECRET}", f"/x?page=@1?sig={SECRET}@"),
+        (f"/x?a?sig={SECRET}", "/x?a?sig=#"),
+        ("http://host:80/a@b?page=d", "http://host:80/a@b?page=d"),
         (f"https://{SECRET}@packages/simple", "https://#@packages/simple"),
         ("/x?token=", "/x?token="),
+        ("/x?token={{token}}", "/x?token={{token}}"),
     ],
 )
 def test_only_the_secrets_of_a_url_are_redacted(url: str, stored: str) -> None:
     public = public_url(url)
-    assert public == stored.replace("#", redacted(SECRET))
+    expected = re.sub("@(1.*)@", lambda match: redacted(match[1]), stored)
+    assert public == expected.replace("#", redacted(SECRET))
     assert public_url(public) == public
+
+
+@pytest.mark.parametrize(
+    ("body", "secret"),
+    [
+        (f"a=1&pin={SECRET}", SECRET),
+        (f"pin={quote(SECRET + ' &/')}", SECRET + " &/"),
+        (f'{{"a": [{{"pin": "{SECRET}"}}]}}', SECRET),
+        ('{"card": 4111111111111111}', "4111111111111111"),
+        (f'<login token="{SECRET}"/>', SECRET),
+        (f"<pin>{SECRET}</pin>", SECRET),
+        (f'--x\r\nContent-Disposition: form-data; name="pin"\r\n\r\n{SECRET}\r\n--x--', SECRET),
+    ],
+)
+def test_a_single_field_of_a_body_is_hidden(body: str, secret: str) -> None:
+    public_body(body.encode())
+    assert secret not in visible(f"pin is {secret}!")
+
+
+def test_the_user_and_password_of_basic_authentication_are_hidden() -> None:
+    encoded = base64.b64encode(f"ada:{SECRET}".encode()).decode()
+    public_field("Proxy-Authorization", f"Basic {encoded}")
+    shown = visible(f"{encoded} ada:{SECRET} {SECRET}")
+    assert encoded not in shown and SECRET not in shown
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        *(quote, quote_plus, lambda text: quote(text, safe="")),
+        lambda text: re.sub("%..", lambda match: match[0].lower(), quote(text, safe="")),
+        lambda text: json.dumps(text)[1:-1],
+        html.escape,
+        *(
+            lambda text, n=n: base64.b64encode(f"{'x' * n}{text}y".encode()).decode()
+            for n in (0, 1, 2)
+        ),
+        *(
+            lambda text, n=n: base64.urlsafe_b64encode(f"{'x' * n}{text}".encode()).decode()
+            for n in (0, 1, 2)
+        ),
+        lambda text: base64.b64encode(quote(text, safe="").encode()).decode(),
+        lambda text: quote(base64.b64encode(text.encode()).decode(), safe=""),
+    ],
+)
+def test_another_spelling_of_a_secret_is_hidden(encode: Callable[[str], str]) -> None:
+    secret = 'p/s>s?~ w&r"d+\u00fc\u00ff-5e3c7e7a11'
+    text = encode(secret)
+    redacted(secret)
+    shown = visible(f"got {text}, {secret}")
+    assert shown.count("(redacted-") == 2
+    middle = text[4:-4]
+    assert not [at for at in range(len(middle) - 8) if middle[at : at + 8] in shown]
+
+
+def test_overlapping_secrets_leave_nothing() -> None:
+    for secret in ("abcdefgh12", "efgh123456"):
+        redacted(secret)
+    assert visible("<abcdefgh123456>") == f"<{redacted('abcdefgh12')}{redacted('efgh123456')}>"
+
+
+def test_ordinary_words_and_paths_stay_legible(tmp_path: Path) -> None:
+    for value in ("localhost", str(tmp_path)):
+        assert is_redacted(public_value("X", value))
+        assert visible(f"see {value}") == f"see {value}"
+
+
+def test_many_secrets_do_not_slow_down_the_search() -> None:
+    for number in range(3_000):
+        hide(f"parameter-{number}", "(hidden)")
+    began_s = time.process_time()
+    shown = visible("a line of the log\n" * 50_000 + "parameter-2999")
+    assert shown.endswith("(hidden)")
+    assert time.process_time() - began_s < 2
 
 
 def test_a_redacted_secret_is_hidden_in_all_output() -> None:

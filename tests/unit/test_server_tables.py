@@ -31,7 +31,7 @@ SERVE = f"{sys.executable} -m http.server {{port}}"
 TABLES = f"""
 [servers.prod]
 command = "{SERVE}"
-env = {{ POOL = "5", API_KEY = "hush" }}
+env = {{ PORT = "5", API_KEY = "hush" }}
 cwd = "backend"
 setup = "{sys.executable} -c 1"
 teardown = ["{sys.executable} -c 2", "{sys.executable} -c 3"]
@@ -96,7 +96,7 @@ def test_a_dry_run_shows_all_settings_of_a_table_but_no_secret(
         "command": SERVE,
         "folder": str(project),
         "cwd": "backend",
-        "env": {"API_KEY": redacted("hush"), "POOL": "5"},
+        "env": {"API_KEY": redacted("hush"), "PORT": "5"},
         "setup": [f"{sys.executable} -c 1"],
         "teardown": [f"{sys.executable} -c 2", f"{sys.executable} -c 3"],
         "ready_path": "/healthz",
@@ -214,30 +214,30 @@ def experiment(command: dict[str, str | ServerCommand], **options: Any) -> Exper
 
 def test_variables_of_a_table_override_those_of_all_servers() -> None:
     commands: dict[str, str | ServerCommand] = {
-        "prod": ServerCommand(command=SERVE, env={"POOL": "5"}),
+        "prod": ServerCommand(command=SERVE, env={"PORT": "5"}),
         "new": SERVE,
     }
-    servers = resolve_servers(experiment(commands, env={"POOL": "9", "DEBUG": "0"}))
-    assert dict(servers["prod"].variables) == {"POOL": "5", "DEBUG": "0"}
-    assert dict(servers["new"].variables) == {"POOL": "9", "DEBUG": "0"}
+    servers = resolve_servers(experiment(commands, env={"PORT": "9", "DEBUG": "0"}))
+    assert dict(servers["prod"].variables) == {"PORT": "5", "DEBUG": "0"}
+    assert dict(servers["new"].variables) == {"PORT": "9", "DEBUG": "0"}
 
 
 def test_a_stored_plan_takes_secrets_from_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    env = {"POOL": "5", "DATABASE_URL": "postgres://shop:hush@db/shop"}
+    env = {"PORT": "5", "DATABASE_URL": "postgres://shop:hush@db/shop"}
     planned = experiment({"prod": ServerCommand(command=SERVE, env=env, setup=f"{SERVE} 1")})
     raw = raw_plan(stored_plan(planned, (), CpuPlan((0,), (0,), shared_cores=True)))
     assert b"hush" not in bytes(raw)
 
     stored = revive(raw)
     with pytest.raises(UsageError, match="the value of DATABASE_URL was not stored"):
-        stored.with_secrets()
+        stored.with_secrets({})
 
     monkeypatch.setenv("DATABASE_URL", "postgres://shop:hush@db/other")
     with pytest.raises(UsageError, match="DATABASE_URL differs from that of the run"):
-        stored.with_secrets()
+        stored.with_secrets({})
 
     monkeypatch.setenv("DATABASE_URL", env["DATABASE_URL"])
-    assert stored.with_secrets().own_servers == planned.own_servers
+    assert stored.with_secrets({}).own_servers == planned.own_servers
 
 
 def test_the_readiness_probe_uses_the_path_of_the_table_and_the_header_fields() -> None:

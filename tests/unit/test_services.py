@@ -152,7 +152,7 @@ def test_a_stored_plan_restores_its_services(tmp_path: Path) -> None:
     services = {"db": SupportingService(command=SLEEP, ready=5433), "cache": attached()}
     experiment = experiment_of(SweepSpec(services=services))
     stored = revive(raw_plan(stored_plan(experiment, (), CpuPlan((0,), (0,), shared_cores=True))))
-    assert stored.with_secrets().services == experiment.services
+    assert stored.with_secrets({}).services == experiment.services
 
 
 def attached() -> SupportingService:

@@ -77,7 +77,7 @@ RICH = replace(
 MIXED = replace(
     PLAIN,
     request=Request(
-        targets=(WeightedRequest(weight=2, request=RequestPlan(url="/a", headers=(("a", "b"),))),)
+        targets=(WeightedRequest(weight=2, request=RequestPlan(url="/a", headers=(("TE", "b"),))),)
     ),
 )
 

@@ -86,24 +86,30 @@ def test_secrets_are_redacted_and_restored_from_the_environment(
     assert stored == {
         "DEBUG": "0",
         "SECRET_KEY": redacted("hush"),
-        "DATABASE_URL": f"postgres://shop:{redacted('hush')}@db/shop",
+        "DATABASE_URL": f"postgres://{redacted('shop')}:{redacted('hush')}@db/shop",
     }
 
     monkeypatch.delenv("SECRET_KEY", raising=False)
     monkeypatch.setenv("DATABASE_URL", variables["DATABASE_URL"])
     with pytest.raises(UsageError, match="the value of SECRET_KEY was not stored"):
-        with_secrets(stored)
+        with_secrets(stored, {})
 
     monkeypatch.setenv("SECRET_KEY", "another")
     with pytest.raises(UsageError, match="the value of SECRET_KEY differs from that of the run"):
-        with_secrets(stored)
+        with_secrets(stored, {})
 
     monkeypatch.setenv("SECRET_KEY", "another")
     with pytest.raises(UsageError, match="the value of SECRET_KEY differs from that of the run"):
-        with_secrets(stored)
+        with_secrets(stored, {})
 
     monkeypatch.setenv("SECRET_KEY", "hush")
-    assert with_secrets(stored) == variables
+    assert with_secrets(stored, {}) == variables
+
+    monkeypatch.delenv("SECRET_KEY")
+    assert with_secrets(stored, {"SECRET_KEY": "hush", "DEBUG": "0"}) == variables
+    for given in ({"SECRET_KEY": "another"}, {"DEBUG": "1"}, {"NEW": "1"}):
+        with pytest.raises(UsageError, match=f"the value of {next(iter(given))} differs"):
+            with_secrets(stored, given)
 
 
 def test_no_secret_is_stored_or_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,8 +115,9 @@ class CapacityPlan:
         them."""
         if self.experiment.store_secrets:
             return self
+        experiment = self.experiment.without_secrets()
         url = None if self.url is None else public_url(self.url)
-        return replace(self, experiment=self.experiment.without_secrets(), url=url)
+        return replace(self, experiment=experiment, url=url)
 
     def estimated_s(self, servers: int) -> float:
         """The expected duration in seconds, with the usual number of trials."""

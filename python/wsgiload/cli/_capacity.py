@@ -88,6 +88,7 @@ _SHARED_WITH_SWEEP = {
         "ready_timeout",
         "sample_interval",
         "store_secrets",
+        "show",
         "name",
     ),
     *("cpus", "memory", "pids", "limits", "server_cpus", "client_cpus", "user", "trust_folder"),

@@ -43,6 +43,7 @@ def spec_of(app: str | None, flags: ExperimentFlags) -> SweepSpec:
             name=flags["name"],
             sample_interval=flags["sample_interval"],
             store_secrets=flags["store_secrets"],
+            show=flags["show"],
         ),
         out=flags["out"],
         services=configured_services(),

@@ -29,6 +29,7 @@ class RequestFlags(TypedDict):
     expect_sha256: str | None
     expect_regex: str | None
     store_secrets: bool
+    show: tuple[str, ...]
 
 
 class SendingFlags(TypedDict):

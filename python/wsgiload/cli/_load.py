@@ -63,7 +63,7 @@ from wsgiload.errors import (
     UsageError,
 )
 from wsgiload.experiment.public_request import public_plan, public_report
-from wsgiload.experiment.redaction import public_url
+from wsgiload.experiment.redaction import public_url, show_values_of
 from wsgiload.interrupts import replacing_interrupts, uninterrupted
 from wsgiload.loads.build import LoadSpec, plan_of
 from wsgiload.loads.handle import Handle, Report
@@ -144,6 +144,7 @@ def load(
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
     plan = _plan(ctx, url, flags)
+    show_values_of(flags["show"])
     shown = plan if flags["store_secrets"] else public_plan(plan)
     check_and_warn(ctx, plan, open_by="--rate")
     if flags["reruns"] and not quiet:
@@ -158,9 +159,11 @@ def load(
             complain("interrupted before the measurement; no report")
             return EXIT_INTERRUPTED
         form: Form = "none" if json_file == "-" else "tables" if verbose else "answer"
-        _print(report.document, form, flags["precision"], quiet=quiet)
-        code = _judge(thresholds, report.document)
-        view.end(html, text_of(partial(print_load_screen, public_report(report.document))))
+        # Before it is laid out, because a secret in two lines of a table is not recognized.
+        measured = report.document if flags["store_secrets"] else public_report(report.document)
+        _print(measured, form, flags["precision"], quiet=quiet)
+        code = _judge(thresholds, measured)
+        view.end(html, text_of(partial(print_load_screen, measured)))
     return EXIT_INTERRUPTED if is_interrupted else code
 
 
@@ -191,7 +194,7 @@ def _print(load: LoadReport, form: Form, precision: str | None, *, quiet: bool) 
     if form == "tables":
         print_load(load, terminal())
     elif form == "answer":
-        print_load_screen(public_report(load), terminal())
+        print_load_screen(load, terminal())
         say("details: repeat the load with --verbose or --html FILE")
     if not quiet:
         print_allowed_streams(load)

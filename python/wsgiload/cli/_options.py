@@ -305,6 +305,13 @@ request_options = together(
         is_flag=True,
         help=described(SweepOptions, "store_secrets"),
     ),
+    option(
+        "Output",
+        "--show",
+        multiple=True,
+        metavar="NAME",
+        help=described(SweepOptions, "show"),
+    ),
 )
 
 

@@ -72,10 +72,12 @@ from wsgiload.experiment.plan import Experiment, ResourceLimits
 from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.experiment.settings import resolve_servers
+from wsgiload.experiment.stored_secrets import Secrets
+from wsgiload.experiment.variables import variables_of
 from wsgiload.limits import enter_scope
 from wsgiload.limits.model import Policy
 from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, load_plan
-from wsgiload.loads.public_options import LoadOptions, RequestOptions
+from wsgiload.loads.public_options import LoadOptions
 from wsgiload.report import preflight_lines, print_first_screen, print_sweep, terminal
 from wsgiload.report.words import trial_words
 from wsgiload.results.stored_plan import read_plan
@@ -94,6 +96,8 @@ _NOT_IN_PLAN = {
     "dry_run",
     "out",
     # May contain secrets, which a stored plan lacks; they must match its hashes.
+    "env",
+    "env_file",
     "header",
     "path",
     "body",
@@ -371,7 +375,7 @@ def sweep(
         result = (
             run_sweep(experiment, events, began_s)
             if resume is None
-            else resume_sweep(resume, events, requested, texts, _request_options(flags))
+            else resume_sweep(resume, events, requested, texts, _secrets(flags))
         )
         ctx.meta[RESULT] = result
         code = _print(result, thresholds, json_file, html, verbose=verbose)
@@ -397,14 +401,17 @@ def _experiments(
         require_rates(experiment)
         describe: Callable[[Experiment], Experiment] | None = ctx.meta.get(DESCRIPTION)
         return (experiment if describe is None else describe(experiment)), None
-    stored = read_plan(resume, _request_options(flags))[0]
+    stored = read_plan(resume, _secrets(flags))[0]
     requested = experiment_of(sweep_spec_of(app, flags, slo)) if _has_plan_options(ctx) else None
     return stored, requested
 
 
-def _request_options(flags: SweepFlags) -> RequestOptions:
-    """The request options on the command line, which restore the secrets of a stored plan."""
-    return request_options_of(flags, flags["path"])
+def _secrets(flags: SweepFlags) -> Secrets:
+    """The options on the command line that restore the secrets of a stored plan."""
+    return Secrets(
+        request=request_options_of(flags, flags["path"]),
+        variables=variables_of(dict(flags["env"]), flags["env_file"]),
+    )
 
 
 def _sample_plan(experiment: Experiment) -> LoadPlan:

@@ -255,7 +255,7 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """Method of the request; `targets` and `sessions` have their own methods."""
     headers: tuple[tuple[str, str], ...] = ()
     """Additional header fields, in order. Unless `--store-secrets` is given, reports of `wsgiload`
-    contain hashes instead of [secrets](../SECURITY.md#secrets)."""
+    contain hashes instead of [secrets](secrets.md)."""
     body_base64: str | None = None
     """Request body, base64. Unless `--store-secrets` is given, reports of `wsgiload` contain a hash
     instead. Null: no body."""

@@ -114,6 +114,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         sample_interval_ns=seconds_to_ns(options.sample_interval),
         intervene=options.intervene,
         store_secrets=options.store_secrets,
+        show=tuple(options.show),
         out=Path(spec.out),
     )
     require(

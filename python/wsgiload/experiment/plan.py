@@ -26,6 +26,7 @@ from wsgiload.experiment.procedure import Procedure
 from wsgiload.experiment.public_options import SupportingService
 from wsgiload.experiment.public_request import public_request
 from wsgiload.experiment.qualifying import Qualifying
+from wsgiload.experiment.redaction import show_values_of
 from wsgiload.experiment.variables import with_secrets, without_secrets
 from wsgiload.limits.model import Policy
 from wsgiload.loads.options import Keepalive, Level, LoadSettings
@@ -129,6 +130,8 @@ class Experiment:
     # The limit that additional runs lift, to measure its effect.
     intervene: Literal["cpu"] | None = None
     store_secrets: bool = False
+    # Names whose values are stored and shown.
+    show: tuple[str, ...] = ()
     # The objective of the recommendation, such as ``p99<50ms``. It affects the measurement only in
     # a race.
     slo: tuple[str, ...] = ()
@@ -156,6 +159,7 @@ class Experiment:
 
     def without_secrets(self) -> Experiment:
         """The experiment for storing and printing. From now on, all output hides its secrets."""
+        show_values_of(self.show)
         if self.store_secrets:
             return self
         variables, request = without_secrets(self.variables), public_request(self.request)
@@ -166,13 +170,14 @@ class Experiment:
         public = replace(self, variables=variables, request=request, own_servers=own_servers)
         return replace(public, services=services)
 
-    def with_secrets(self) -> Experiment:
-        """The stored experiment with its secret variables from this process's environment."""
-        own_servers = tuple(replace(one, env=with_secrets(one.env)) for one in self.own_servers)
+    def with_secrets(self, given: Mapping[str, str]) -> Experiment:
+        """The stored experiment with its secret variables: the given ones, and others from this
+        process's environment."""
+        own_servers = tuple(replace(one, env=with_secrets(one.env, {})) for one in self.own_servers)
         services = {
-            name: replace(one, env=with_secrets(one.env)) for name, one in self.services.items()
+            name: replace(one, env=with_secrets(one.env, {})) for name, one in self.services.items()
         }
-        variables = with_secrets(self.variables)
+        variables = with_secrets(self.variables, given)
         return replace(self, variables=variables, own_servers=own_servers, services=services)
 
     @property

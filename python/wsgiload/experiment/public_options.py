@@ -157,6 +157,8 @@ class SweepOptions:
             level. The number of pairs is --runs, or 6 if --runs is 1.
         sample_interval: Interval between samples of the server's resource use.
         store_secrets: Store secrets and request bodies instead of their hashes.
+        show: Name of an environment variable, header field, URL parameter or cookie whose value is
+            shown and stored; most values are hidden (repeatable).
     """
 
     name: str | None = None
@@ -170,3 +172,4 @@ class SweepOptions:
     intervene: Literal["cpu"] | None = None
     sample_interval: float = 0.1
     store_secrets: bool = False
+    show: Sequence[str] = ()

@@ -1,5 +1,8 @@
 """Replaces secrets in stored data and output by keyed hashes, so that runs can still be compared.
-The key is kept in the user's cache, never in a run directory."""
+The key is kept in the user's cache, never in a run directory.
+
+A value is a secret unless its name is in ``harmless``, or the user permits to show it.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +10,31 @@ import hmac
 import os
 import re
 import secrets
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from wsgiload.environments.cache import cache_folder
+from wsgiload.experiment.harmless import (
+    HEADER_FIELDS,
+    ORDINARY_WORDS,
+    RESPONSE_FIELDS,
+    URL_PARAMETERS,
+    VARIABLES,
+)
+from wsgiload.experiment.secret_parts import connection_parts, credentials_in, values_in
 from wsgiload.foreign_files import new_sibling
 from wsgiload.foreign_text import hide, without_secrets
 
 KEY_BYTES = 32
 HASH_DIGITS = 16
 
-# Names of variables, header fields and parameters whose values are probably secret.
-_SECRET_NAME = re.compile(
-    r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API[-_]?KEY|PRIVATE|AUTH|COOKIE|SESSION"
-    r"|(?:^|[-_])(?:KEY|PASS|DSN)(?:$|[-_])|[-_]PWD$",
-    re.IGNORECASE,
-)
 # Up to the last @, because a password may contain one.
-_URL_PASSWORD = re.compile(r"(?<=://)([^/?#@:\s]*):([^/?#\s]+)(?=@)")
-# A token in place of a user name.
-_URL_TOKEN = re.compile(r"(?<=https://)([^/?#@:\s]+)(?=@)")
-_PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s]+)")
+_CREDENTIALS_IN_URL = re.compile(r"(?<=://)[^/?#\s]+(?=@)")
+_PARAMETER = re.compile(r"(?<=[?&;#])([^=&?;#\s]*)=([^&#\s]+)")
+# In text, a URL may be followed by markup.
+_PARAMETER_IN_TEXT = re.compile(r"""(?<=[?&;#])([^=&?;#\s"'<>]+)=([^&#\s"'<>]+)""")
 # The end of the text may be cut off.
 _JSON_FIELD = re.compile(r'(?<=")([^"\\]+)("\s*:\s*")((?:[^"\\]|\\.)+)(?="|\\?\Z)')
 # Without spaces, so that it can be part of a path.
@@ -36,21 +42,37 @@ _REDACTED = re.compile(rf"\(redacted-[0-9a-f]{{{HASH_DIGITS}}}\)")
 # A placeholder names the source of a secret but does not contain it.
 _PLACEHOLDER = re.compile(r"\{\{[^{}]+\}\}")
 
+_shown_names: set[str] = set()  # lower case
 
-def is_secret(name: str) -> bool:
-    """Whether a variable, header field or parameter with this name probably has a secret value."""
-    return _SECRET_NAME.search(name) is not None
+
+def show_values_of(names: Iterable[str]) -> None:
+    """From now on, the values with only these names (of any case) are shown, apart from harmless
+    ones."""
+    _shown_names.clear()
+    _shown_names.update(name.lower() for name in names)
 
 
 def redacted(secret: str) -> str:
     """The hash that is stored instead of a secret; equal secrets of one user have equal hashes.
     From now on, it also replaces the secret in all output."""
-    if is_redacted(secret) or _PLACEHOLDER.fullmatch(secret):
+    instead = _hash_of(secret)
+    if instead != secret and not _is_ordinary(secret):
+        hide(secret, instead)
+    return instead
+
+
+def _is_ordinary(value: str) -> bool:
+    """Whether other text, such as the path of a log, must stay legible if it contains this."""
+    # Unlike Path.exists, false for any text that cannot be a path.
+    is_path = value.startswith("/") and os.path.exists(value)  # noqa: PTH110
+    return is_path or value.lower() in ORDINARY_WORDS
+
+
+def _hash_of(secret: str) -> str:
+    if not secret or is_redacted(secret) or _PLACEHOLDER.fullmatch(secret):
         return secret
     digest = hmac.new(_key(), secret.encode(errors="surrogatepass"), "sha256").hexdigest()
-    instead = f"(redacted-{digest[:HASH_DIGITS]})"
-    hide(secret, instead)
-    return instead
+    return f"(redacted-{digest[:HASH_DIGITS]})"
 
 
 def is_redacted(value: str) -> bool:
@@ -64,47 +86,80 @@ def holds_redacted(text: str) -> bool:
 
 
 def public_value(name: str, value: str) -> str:
-    """The value of a variable or parameter without secrets."""
-    return redacted(value) if is_secret(name) else public_url(value)
+    """The value of an environment variable; of a connection string, only host and database."""
+    if name.lower() in _shown_names:
+        return value
+    return public_url(value) if name in VARIABLES else _public_connection(value)
 
 
 def public_field(name: str, value: str) -> tuple[str, str]:
     """A header field without secrets."""
-    if not is_secret(name):
+    lower = name.lower()
+    if lower in _shown_names:
         return name, value
-    for part in _credentials(value):
+    if lower in HEADER_FIELDS:
+        return name, public_url(value)
+    if lower == "cookie":
+        return name, ";".join(map(_public_cookie, value.split(";")))
+    for part in credentials_in(value):
         redacted(part)  # an app may log a token without its scheme
     return name, redacted(value)
 
 
 def public_url(url: str) -> str:
-    """A URL or path without its password and without parameters that look like secrets."""
-    url = _URL_PASSWORD.sub(lambda match: f"{match[1]}:{redacted(match[2])}", url)
-    url = _URL_TOKEN.sub(lambda match: redacted(match[1]), url)
-    return _PARAMETER.sub(lambda match: f"{match[1]}={public_value(match[1], match[2])}", url)
+    """A URL or path without its credentials, and with the values of harmless parameters only."""
+    return _public_url(url, redacted, _PARAMETER)
 
 
 def public_text(text: str) -> str:
-    """The beginning of a response, without what it repeats of secrets and without fields that look
-    like some."""
-    text = public_url(without_secrets(text))
-    return _JSON_FIELD.sub(
-        lambda match: f"{match[1]}{match[2]}{public_value(match[1], match[3])}", text
-    )
+    """The beginning of a response: without what it repeats of secrets, and with the values of
+    harmless parameters and JSON fields only."""
+
+    def field(match: re.Match[str]) -> str:
+        is_shown = match[1].lower() in _shown_names | RESPONSE_FIELDS
+        return f"{match[1]}{match[2]}{match[3] if is_shown else _hash_of(match[3])}"
+
+    # Values of the server do not replace other text, so it cannot make output unreadable.
+    text = _public_url(without_secrets(text), _hash_of, _PARAMETER_IN_TEXT)
+    return _JSON_FIELD.sub(field, text)
 
 
 def public_body(body: bytes) -> bytes:
     """The hash that replaces a request body, which may contain anything."""
     text = body.decode(errors="surrogateescape")
-    public_url(f"?{text}")  # an app may log single form fields
+    for part in values_in(text):
+        redacted(part)  # an app may log single fields
     return redacted(text).encode()
 
 
-def _credentials(value: str) -> list[str]:
-    """The token after the scheme, and the values of cookies."""
-    words = re.split(r"[;\s]+", value)
-    values = [word.partition("=")[2] for word in words if "=" in word.rstrip("=")]
-    return [*values, *words[1:]]
+def _public_cookie(text: str) -> str:
+    name, equals, value = text.partition("=")
+    if name.strip().lower() in _shown_names:
+        return text
+    redacted(value.strip(' "'))
+    return f"{name}={redacted(value)}" if equals else redacted(text.strip())
+
+
+def _public_url(url: str, replace: Callable[[str], str], pattern: re.Pattern[str]) -> str:
+    def parameter(match: re.Match[str]) -> str:
+        name = match[1].lower()
+        # After one of these, there may be another parameter.
+        is_harmless = name in URL_PARAMETERS and not {";", "?"} & set(match[2])
+        is_shown = name in _shown_names or is_harmless
+        return f"{match[1]}={match[2] if is_shown else replace(match[2])}"
+
+    def credentials(match: re.Match[str]) -> str:
+        return ":".join(map(replace, match[0].split(":", 1)))
+
+    return pattern.sub(parameter, _CREDENTIALS_IN_URL.sub(credentials, url))
+
+
+def _public_connection(value: str) -> str:
+    """The value of a variable: host and database of a connection string, otherwise its hash."""
+    for part in values_in(value):
+        redacted(part)
+    parts = connection_parts(value)
+    return "".join(text if is_shown else redacted(text) for text, is_shown in parts)
 
 
 @cache

@@ -3,8 +3,8 @@ the user gives again on resume. Only reads files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
@@ -18,6 +18,17 @@ from wsgiload.loads.public_options import RequestOptions
 from wsgiload.loads.request import Request, header_pairs
 
 Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """What a user gives again on resume, because it was not stored."""
+
+    request: RequestOptions
+    variables: Mapping[str, str]
+
+
+NO_SECRETS = Secrets(request=RequestOptions(), variables={})
 
 
 def restore_secrets(stored: Request, given: RequestOptions) -> Request:
@@ -50,7 +61,7 @@ def _field(stored: tuple[str, str], given: tuple[tuple[str, str], ...]) -> tuple
         if _comparable(one) == _comparable(stored):
             return one
     raise UsageError(
-        f"--resume: the value of {name} was not stored, because it looks like a secret",
+        f"--resume: the value of {name} was not stored, because it may be a secret",
         f"give it again: wsgiload sweep --resume … -H '{name}: …'",
     )
 

@@ -1,6 +1,6 @@
 """The user's environment variables for servers. Only reads files.
 
-Values that look like secrets are never stored; a resumed run takes them from its environment.
+Secrets are never stored; a resumed run takes them from its environment.
 """
 
 from __future__ import annotations
@@ -71,19 +71,31 @@ def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: public_value(name, value) for name, value in sorted(variables.items())}
 
 
-def with_secrets(stored: Mapping[str, str]) -> dict[str, str]:
-    """The stored variables with their secrets from this process's environment."""
-    return {name: _secret(name, value) for name, value in stored.items()}
+def with_secrets(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """The stored variables with their secrets from the given variables, or else from this process's
+    environment."""
+    for name, value in given.items():
+        if public_value(name, value) != stored.get(name):
+            raise _differs(name)
+    return {name: _secret(name, value, given) for name, value in stored.items()}
 
 
-def _secret(name: str, stored: str) -> str:
+def _secret(name: str, stored: str, given: Mapping[str, str]) -> str:
     if not holds_redacted(stored):
         return stored
-    value = os.environ.get(name)
-    if value is None or public_value(name, value) != stored:
-        was = "was not stored" if value is None else "differs from that of the run"
+    value = given.get(name, os.environ.get(name))
+    if value is None:
         raise UsageError(
-            f"--resume: the value of {name} {was}, and it looks like a secret",
+            f"--resume: the value of {name} was not stored, because it may be a secret",
             f"set it again: {name}=… wsgiload sweep --resume …",
         )
+    if public_value(name, value) != stored:
+        raise _differs(name)
     return value
+
+
+def _differs(name: str) -> UsageError:
+    return UsageError(
+        f"--resume: the value of {name} differs from that of the run",
+        "use the same value as at the start",
+    )

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import html
 import re
-from bisect import insort
+from functools import cache
+
+from wsgiload.foreign_text.secret_index import SecretIndex
 
 # The log contains the full message.
 MAX_MESSAGE_CHARACTERS = 2_000
 MAX_TAIL_CHARACTERS = 4_000
 MAX_QUOTED_CHARACTERS = 100
-# A shorter secret may be an ordinary word that also occurs elsewhere.
-MIN_SECRET_CHARACTERS = 8
 
 _MARKUP = re.compile(r"(?is)<(head|title|script|style)\b.*?</\1>|<[^>]*>")
 _UNSAFE = re.compile(
@@ -27,21 +27,20 @@ _UNSAFE = re.compile(
 )
 
 
-_replacements: dict[str, str] = {}
-_secrets: list[str] = []  # longest first, because a secret may contain another
+_secrets = SecretIndex()
 
 
+@cache  # many requests have the same secret
 def hide(secret: str, instead: str) -> None:
-    """Replace this secret in all text from now on."""
-    if len(secret) >= MIN_SECRET_CHARACTERS and secret not in _replacements:
-        _replacements[secret] = instead
-        insort(_secrets, secret, key=lambda one: -len(one))
+    """Replace this secret in all text from now on, also where it is escaped or in base64."""
+    _secrets.add(secret, instead)
 
 
 def show_all() -> None:
     """Forget all secrets."""
-    _replacements.clear()
-    _secrets.clear()
+    global _secrets
+    _secrets = SecretIndex()
+    hide.cache_clear()
 
 
 def visible(text: str) -> str:
@@ -71,13 +70,7 @@ def tail(text: str) -> str:
 def without_secrets(text: str) -> str:
     """The text without secrets, and without the beginning of a secret at its end, where the text
     may have been cut."""
-    for secret in _secrets:
-        if secret in text:
-            text = text.replace(secret, _replacements[secret])
-        cut = text.find(secret[:MIN_SECRET_CHARACTERS], max(0, len(text) - len(secret)))
-        if cut >= 0 and secret.startswith(text[cut:]):
-            text = text[:cut] + _replacements[secret]
-    return text
+    return _secrets.replaced(text)
 
 
 def quotation(body: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 from wsgiload.documents.cell_result import CellResult, ServerSettings
 from wsgiload.environments.app_name import SHIM_MODULE, parse_app
+from wsgiload.experiment.redaction import holds_redacted
 
 # The port of the pasted command.
 PORT = "8000"
@@ -100,8 +101,15 @@ def to_paste(settings: ServerSettings) -> str:
     if settings.user_command is None:
         words = _plain(words, settings)
         variables = {name: _without_ours(name, value) for name, value in variables.items()}
-    assignments = [f"{name}={value}" for name, value in sorted(variables.items())]
-    return shlex.join([*(["env", *assignments] if assignments else []), *words])
+    assignments = [_assignment(name, value) for name, value in sorted(variables.items())]
+    return " ".join([*(["env", *assignments] if assignments else []), shlex.join(words)])
+
+
+def _assignment(name: str, value: str) -> str:
+    """For a secret, the user's own variable; the shell says if it is not set."""
+    if holds_redacted(value):
+        return f'{name}="${{{name}:?}}"'
+    return shlex.quote(f"{name}={value}")
 
 
 def _plain(words: Sequence[str], settings: ServerSettings) -> list[str]:

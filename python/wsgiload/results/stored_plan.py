@@ -18,11 +18,11 @@ from wsgiload.documents.codec import encode_bytes, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Cell, Experiment, plain
-from wsgiload.experiment.stored_secrets import restore_secrets
+from wsgiload.experiment.redaction import show_values_of
+from wsgiload.experiment.stored_secrets import NO_SECRETS, Secrets, restore_secrets
 from wsgiload.foreign_files import require_plain, too_deep
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.revision import revision_of
-from wsgiload.loads.public_options import RequestOptions
 
 # Facts that results depend on; other facts about the host may change during a run.
 HOST_FACTS = (
@@ -67,7 +67,7 @@ def raw_plan(plan: object) -> msgspec.Raw:
 
 
 def read_plan(
-    run_dir: Path, secrets: RequestOptions | None = None
+    run_dir: Path, secrets: Secrets = NO_SECRETS
 ) -> tuple[Experiment, list[str], HostFacts]:
     """The experiment of a run directory, its order, and its host. ``secrets`` contains the values
     that were not stored."""
@@ -86,8 +86,9 @@ def read_plan(
 
     names = [field.name for field in fields(Experiment)]
     experiment = Experiment(**{name: getattr(stored, name) for name in names})
-    request = restore_secrets(experiment.request, secrets or RequestOptions())
-    experiment = replace(experiment.with_secrets(), request=request)
+    show_values_of(experiment.show)
+    request = restore_secrets(experiment.request, secrets.request)
+    experiment = replace(experiment.with_secrets(secrets.variables), request=request)
     return experiment, list(stored.order), run.host
 
 

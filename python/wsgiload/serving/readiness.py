@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from wsgiload.environments.django import allowed_hosts
 from wsgiload.errors import ServerError
+from wsgiload.experiment.redaction import public_url
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import listener_pids
@@ -70,7 +71,7 @@ def _exchange(connection: Connection, request: Request) -> ProbeResult:
     except (http.client.NotConnected, http.client.RemoteDisconnected, ConnectionError) as error:
         return ProbeResult(None, f"{type(error).__name__}: {error}", is_closed=True)
     except ResponseTooLarge as error:
-        problem = f"{request.method} {request.path} got {error}"
+        problem = f"{request.method} {public_url(request.path)} got {error}"
         return ProbeResult(error.status, problem, is_too_large=True)
     except (OSError, http.client.HTTPException) as error:
         return ProbeResult(None, f"{type(error).__name__}: {error}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from wsgiload.experiment.redaction import public_text, public_url
 from wsgiload.foreign_text import quotation
 from wsgiload.loads.request import Request
 from wsgiload.serving.exchange import Response
@@ -36,12 +37,12 @@ Resend = Callable[[Request], Response | None]
 def describe_response(request: Request, response: Response) -> str:
     """Describe a wrong response: its status if unexpected, and its redirect target or the beginning
     of its body."""
-    exchange = f"{request.method} {request.path} returned"
+    exchange = f"{request.method} {public_url(request.path)} returned"
     text = f"{exchange} an unexpected body"
     if response.status not in request.statuses:
         text = f"{exchange} status {response.status}"
     if response.status in REDIRECTS and response.headers.get("Location"):
-        return f"{text} to {response.headers['Location']}"
+        return f"{text} to {public_text(response.headers['Location'])}"
     body = excerpt(response)
     return f'{text}, "{body}"' if body else text
 
@@ -57,7 +58,7 @@ def excerpt(response: Response) -> str:
     elif encoding and encoding.lower() != "identity":
         return f"({encoding})"
 
-    return quotation(body.decode(errors="replace"))
+    return quotation(public_text(body.decode(errors="replace")))
 
 
 def fix_of(request: Request, response: Response, hosts: Iterable[str], resend: Resend) -> str:

@@ -43,6 +43,7 @@ from wsgiload.experiment.estimate import experiment_s, longest_s, remaining_s, r
 from wsgiload.experiment.plan import Cell, Experiment, ResourceLimits, expand
 from wsgiload.experiment.procedure import max_reruns
 from wsgiload.experiment.settings import resolve_servers
+from wsgiload.experiment.stored_secrets import NO_SECRETS, Secrets
 from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, pinned
 from wsgiload.host.facts import host_facts
@@ -52,7 +53,6 @@ from wsgiload.host.topology import read_topology
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Limits
 from wsgiload.loads.options import load_plan
-from wsgiload.loads.public_options import RequestOptions
 from wsgiload.report import with_answer, write_html
 from wsgiload.report.words import plural, trial_words
 from wsgiload.results.record import CellRecord, Setting, failure_of
@@ -286,7 +286,7 @@ def resume_sweep(
     events: SweepEvents | None = None,
     requested: Experiment | None = None,
     slo: tuple[str, ...] = (),
-    secrets: RequestOptions | None = None,
+    secrets: Secrets = NO_SECRETS,
 ) -> SweepResult:
     """Resume an interrupted experiment from its stored plan.
 
