@@ -6,19 +6,18 @@ explained here.
 
 from __future__ import annotations
 
-import msgspec
-
 from wsgiload._loadgen import check_catalogue
 from wsgiload.analysis.audit_explanations import OF_AUDITS
 from wsgiload.analysis.explanation import Explanation
 from wsgiload.analysis.explanation import explain as _one
 from wsgiload.documents.check_names import name_of
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 
 
 def explanations() -> dict[str, Explanation]:
     """Every check and alarm by name."""
-    of_load = msgspec.json.decode(check_catalogue(), type=list[Explanation])
+    of_load = decode_json(check_catalogue(), list[Explanation])
     return {one.name: one for one in (*of_load, *_OF_SWEEPS, *_OF_CAPACITY, *_ALARMS, *OF_AUDITS)}
 
 

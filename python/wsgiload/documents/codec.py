@@ -26,6 +26,7 @@ from wsgiload.documents.migration import (
 from wsgiload.documents.renames import with_new_names
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.foreign_text import visible, visible_json
 
@@ -65,7 +66,7 @@ def decode(kind: type[T], data: bytes | str, source: str) -> T:
     kind of document, or have a newer version.
     """
     try:
-        version = msgspec.json.decode(data, type=_Versioned).schema_version
+        version = decode_json(data, _Versioned).schema_version
         return _decoded(kind, _current(kind, data, version, source))
     except msgspec.ValidationError as error:
         raise UsageError(f"{source} is not a valid {_TITLES[kind]}: {error}") from error
@@ -137,10 +138,10 @@ def _current(kind: type[T], data: bytes | str, version: int | None, source: str)
 def _decoded(kind: type[T], data: bytes | str) -> T:
     """The document; old names of version 2 are accepted."""
     try:
-        return msgspec.json.decode(data, type=kind)
+        return decode_json(data, kind)
     except msgspec.ValidationError:
         renamed = with_new_names(kind, msgspec.json.decode(data))
-        return msgspec.json.decode(msgspec.json.encode(renamed), type=kind)
+        return decode_json(msgspec.json.encode(renamed), kind)
 
 
 def _with_current_checks(data: bytes | str) -> bytes:

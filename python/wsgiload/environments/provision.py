@@ -32,6 +32,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.catalogue.contract import Server
+from wsgiload.documents.typed import decode_json
 from wsgiload.environments.cache import cache_folder
 from wsgiload.environments.integrity import (
     FACTS_FILE,
@@ -313,7 +314,7 @@ def _build_message(server: Server, interpreter: AppInterpreter, damage: str | No
 def _read_facts(folder: Path) -> _Facts | None:
     """The facts of a complete environment; None if it is incomplete."""
     try:
-        return msgspec.json.decode((folder / FACTS_FILE).read_bytes(), type=_Facts)
+        return decode_json((folder / FACTS_FILE).read_bytes(), _Facts)
     except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
         return None
 

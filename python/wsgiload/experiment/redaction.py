@@ -117,15 +117,15 @@ def _key() -> bytes:
     new_key = secrets.token_bytes(KEY_BYTES)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-        fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        unfinished = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(fd, "wb") as file:
             file.write(new_key)
         if path.exists():
             unfinished.replace(path)
         else:
             with suppress(FileExistsError):
-                os.link(unfinished, path)  # atomic; of two processes, the first wins
+                os.link(unfinished, path)  # atomic; of two threads or processes, the first wins
             unfinished.unlink()
     return _stored_key(path) or new_key
 

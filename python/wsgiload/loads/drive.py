@@ -17,6 +17,7 @@ import msgspec
 from wsgiload.documents.codec import decode, encode
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.memory_guard import unguarded
@@ -140,7 +141,7 @@ def _result(process: subprocess.Popen[bytes], output: IO[bytes], stderr: IO[byte
     output.seek(0)
     text = output.read()
     try:
-        error = msgspec.json.decode(text, type=Failure).error
+        error = decode_json(text, Failure).error
     except (msgspec.MsgspecError, UnicodeError):
         raise LoadError(_death(process, len(text), stderr), DEATH_FIX) from None
     if error is not None:

@@ -20,6 +20,7 @@ from wsgiload.documents.codec import SCHEMA_VERSION, read
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
+from wsgiload.documents.typed import convert
 from wsgiload.errors import UsageError
 from wsgiload.experiment.procedure import Method
 from wsgiload.limits.model import COUNTER_NAMES
@@ -151,5 +152,5 @@ def _rows_by(
             known = {name: value for name in names if (value := finite(fields[name])) is not None}
             key = tuple(line.get(column) or "" for column in columns)
             if needed <= known.keys() and all(key):
-                rows[key].append(msgspec.convert(known, kind))
+                rows[key].append(convert(known, kind))
     return rows

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.documents.manifest import FileDigest, Manifest
+from wsgiload.documents.typed import decode_json
 
 NAME = "manifest.json"
 CHUNK_BYTES = 1 << 20
@@ -60,7 +61,7 @@ def changed_files(folder: Path) -> Iterator[tuple[str, str]]:
     if not path.is_file():
         return
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        manifest = decode_json(path.read_bytes(), Manifest)
     except (OSError, ValueError, msgspec.MsgspecError, RecursionError) as error:
         yield NAME, f"is damaged, so changes to other files cannot be detected ({error})"
         return

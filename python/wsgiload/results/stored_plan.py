@@ -16,6 +16,7 @@ from wsgiload.analysis.aggregate import server_of
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode_bytes, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Cell, Experiment, plain
 from wsgiload.experiment.stored_secrets import restore_secrets
@@ -89,7 +90,7 @@ def read_plan(
 
 def revive(plan: msgspec.Raw | bytes) -> StoredExperiment:
     """The plan that ``raw_plan`` stored. Raises ValueError if this version does not support it."""
-    experiment = msgspec.json.decode(plan, type=StoredExperiment, dec_hook=_path)
+    experiment = decode_json(plan, StoredExperiment, dec_hook=_path)
     unknown = sorted(_unknown(msgspec.json.decode(plan), plain(experiment)))
     if unknown:
         raise ValueError(f"unknown option {unknown[0]}")
