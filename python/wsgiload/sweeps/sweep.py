@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ from wsgiload.loads.public_options import RequestOptions
 from wsgiload.report import with_answer, write_html
 from wsgiload.report.words import plural, trial_words
 from wsgiload.results.record import CellRecord, Setting, failure_of
+from wsgiload.results.run_lock import exclusive
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import (
     raw_plan,
@@ -290,21 +291,23 @@ def resume_sweep(
 
     ``requested`` must describe the same experiment. ``slo`` replaces the stored objective, and
     ``secrets`` contains the values that were not stored. Raises UsageError if the run is complete,
-    or if the plan, the host or a version has changed.
+    if another process writes it, or if the plan, the host or a version has changed.
     """
-    experiment, order, host = read_plan(run_dir, secrets)
-    if requested is not None:
-        require_same_plan(experiment, requested)
-    require_same_host(host, host_facts())
-    require_same_revision(experiment)
-    summary = read(Summary, run_dir / "summary.json")
-    if summary.status == "complete":
-        raise UsageError(
-            f"{run_dir} is complete; there is nothing to resume",
-            f"see its results: wsgiload report {run_dir}",
-        )
-    experiment = replace(experiment, slo=slo or experiment.slo)
-    return _carry_out(experiment, events or SweepEvents(), _Earlier(run_dir, order, summary.cells))
+    with exclusive(run_dir):
+        experiment, order, host = read_plan(run_dir, secrets)
+        if requested is not None:
+            require_same_plan(experiment, requested)
+        require_same_host(host, host_facts())
+        require_same_revision(experiment)
+        summary = read(Summary, run_dir / "summary.json")
+        if summary.status == "complete":
+            raise UsageError(
+                f"{run_dir} is complete; there is nothing to resume",
+                f"see its results: wsgiload report {run_dir}",
+            )
+        experiment = replace(experiment, slo=slo or experiment.slo)
+        earlier = _Earlier(run_dir, order, summary.cells)
+        return _carry_out(experiment, events or SweepEvents(), earlier)
 
 
 def _directory(
@@ -352,9 +355,12 @@ def _carry_out(
     with (
         chosen_place(limits) as place,
         services_of(experiment, place, cpu_plan, events.message) as running,
+        ExitStack() as stack,
     ):
         app_failure = app_failure_of(experiment, interpreters, place)
         directory = _directory(experiment, earlier, order)
+        if earlier is None:  # ``resume_sweep`` has locked an existing directory
+            stack.enter_context(exclusive(directory.path))
         setting = Setting(experiment, cpu_plan, limits)
         bench = Bench(setting, place.backend, place.janitor, running, events)
         cells = list(earlier.cells) if earlier is not None else []
