@@ -23,9 +23,10 @@ them.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from wsgiload.first_use import IMPORTING
+
+TYPE_CHECKING = False  # typing is slow to import
 
 if TYPE_CHECKING:
     from wsgiload._loadgen import Histogram

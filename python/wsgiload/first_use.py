@@ -8,7 +8,7 @@ hooks that are added during a fork are called after it but not before.
 from __future__ import annotations
 
 import os
-from threading import RLock
+from _thread import RLock  # threading is slow to import
 
 IMPORTING = RLock()
 """Held while a public name is imported."""

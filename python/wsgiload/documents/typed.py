@@ -7,7 +7,6 @@ module builds these descriptions, under one lock.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -18,25 +17,28 @@ from wsgiload.first_use import BUILDING
 T = TypeVar("T")
 
 
+DecodeHook = Callable[[type, Any], Any]
+
+_decoders: dict[tuple[object, DecodeHook | None], msgspec.json.Decoder[Any]] = {}
+
+
 def decode_json(
-    data: bytes | str | msgspec.Raw,
-    kind: type[T],
-    dec_hook: Callable[[type, Any], Any] | None = None,
+    data: bytes | str | msgspec.Raw, kind: type[T], dec_hook: DecodeHook | None = None
 ) -> T:
     """The typed content of JSON. Raises like ``msgspec.json.decode``."""
-    with BUILDING:
-        decoder = _decoder(kind, dec_hook)
-    content: T = decoder.decode(data)
+    content: T = _decoder(kind, dec_hook).decode(data)
     return content
 
 
 def convert(value: object, kind: type[T]) -> T:
     """Plain data as this type. Raises like ``msgspec.convert``."""
-    with BUILDING:
-        _decoder(kind, None)
+    _decoder(kind, None)
     return msgspec.convert(value, kind)
 
 
-@functools.cache
-def _decoder(kind: type[T], dec_hook: Callable[[type, Any], Any] | None) -> msgspec.json.Decoder[T]:
-    return msgspec.json.Decoder(kind, dec_hook=dec_hook)
+def _decoder(kind: object, dec_hook: DecodeHook | None) -> msgspec.json.Decoder[Any]:
+    with BUILDING:
+        key = (kind, dec_hook)
+        if key not in _decoders:
+            _decoders[key] = msgspec.json.Decoder(kind, dec_hook=dec_hook)
+        return _decoders[key]
