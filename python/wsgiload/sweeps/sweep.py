@@ -50,6 +50,7 @@ from wsgiload.host.revision import revision_of
 from wsgiload.host.topology import read_topology
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Limits
+from wsgiload.loads.descriptors import lowered_default, require_descriptors
 from wsgiload.loads.options import load_plan
 from wsgiload.loads.public_options import RequestOptions
 from wsgiload.report import with_answer, write_html
@@ -229,6 +230,7 @@ def check_loads(experiment: Experiment) -> None:
     for level in experiment.levels:
         url = f"http://127.0.0.1{experiment.request.path}"
         plan = load_plan(url, experiment.request, experiment.load, level, experiment.seed)
+        require_descriptors(experiment.load, level)
         try:
             check_plan(encode(plan))
         except ValueError as error:
@@ -347,9 +349,9 @@ def _carry_out(
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
     interpreters = interpreters_of(experiment, variants)
-    note = environment_note(experiment, interpreters)
-    if note is not None:
-        events.message(note)
+    for note in (environment_note(experiment, interpreters), lowered_default(experiment.load)):
+        if note is not None:
+            events.message(note)
     order = expand(experiment, tuple(variants))
     status: Status = "failed" if earlier is None else "interrupted"
     with (
