@@ -95,6 +95,10 @@ class UnlimitedGroup:
         """Unknown: only a control group counts them."""
         return None
 
+    def refused_processes(self) -> int | None:
+        """Unknown: only a control group counts them."""
+        return None
+
     def memory_peak_bytes(self) -> int | None:
         """Unknown for a whole tree."""
         return None

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.documents.page_data import PageData
+from wsgiload.errors import UsageError
 from wsgiload.foreign_text import visible
 from wsgiload.report.grids import Grid
 
@@ -83,8 +84,13 @@ def render(template: str, page: object, data: PageData, policy: str | None = Non
 def write(path: Path, text: str) -> Path:
     """Write a page atomically and return its path."""
     temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:  # of a full disk names no file
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}", "free disk space, or use --html FILE"
+        ) from error
     return path
 
 
