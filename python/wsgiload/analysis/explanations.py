@@ -83,6 +83,14 @@ _OF_SWEEPS = (
         _QUIET,
     ),
     _one(
+        "missing-samples",
+        "the times of the resource samples during the measurement",
+        "No resources were sampled for more than 1 s, because wsgiload itself was stopped "
+        "(SIGSTOP, Ctrl-Z) or got no CPU time. CPU and memory figures do not cover this time. The "
+        "load is not affected, because the generator is another process.",
+        _QUIET,
+    ),
+    _one(
         "failure",
         "every step of a cell, from building the environment to stopping the server",
         "A step failed, so the cell has no result.",
