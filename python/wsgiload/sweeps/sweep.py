@@ -62,7 +62,6 @@ from wsgiload.results.stored_plan import (
     raw_plan,
     read_plan,
     require_same_host,
-    require_same_plan,
     require_same_revision,
     require_same_versions,
     stored_plan,
@@ -285,20 +284,17 @@ def run_sweep(
 def resume_sweep(
     run_dir: Path,
     events: SweepEvents | None = None,
-    requested: Experiment | None = None,
     slo: tuple[str, ...] = (),
     secrets: RequestOptions | None = None,
 ) -> SweepResult:
     """Resume an interrupted experiment from its stored plan.
 
-    ``requested`` must describe the same experiment. ``slo`` replaces the stored objective, and
+    ``slo`` replaces the stored objective, and
     ``secrets`` contains the values that were not stored. Raises UsageError if the run is complete,
     if another process writes it, or if the plan, the host or a version has changed.
     """
     with exclusive(run_dir):
         experiment, order, host = read_plan(run_dir, secrets)
-        if requested is not None:
-            require_same_plan(experiment, requested)
         require_same_host(host, host_facts())
         require_same_revision(experiment)
         summary = read(Summary, run_dir / "summary.json")
