@@ -23,7 +23,10 @@ them.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+from wsgiload.first_use import IMPORTING
+
+TYPE_CHECKING = False  # typing is slow to import
 
 if TYPE_CHECKING:
     from wsgiload._loadgen import Histogram
@@ -138,7 +141,8 @@ def __getattr__(name: str) -> object:
     """Import a public name on first access (PEP 562)."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_MODULES[name]), name)
+    with IMPORTING:
+        value: object = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
 

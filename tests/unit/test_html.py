@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import html
+import os
 import re
 from collections.abc import Mapping
 from html.parser import HTMLParser
@@ -494,3 +496,14 @@ def test_the_grid_shows_the_median_of_runs_with_few_requests(tmp_path: Path) -> 
     grid = text[text.index("Server by server") :]
 
     assert "≈ 4.00 ms" in grid.partition("Charts")[0]
+
+
+def test_a_page_on_a_full_disk_names_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(UsageError, match=r"cannot write .*/report.html: No space left on device"):
+        page_of.write(tmp_path / "report.html", "")

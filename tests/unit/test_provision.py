@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from wsgiload.environments.provision import (
     cache_folder,
     find_conflicts,
     installed_servers,
+    outside_cause,
     provision,
     provision_all,
 )
@@ -243,3 +245,35 @@ def test_a_server_sees_the_app_but_not_the_callers_python_variables() -> None:
         "PYTHONUNBUFFERED": "1",
         "WSGILOAD_APP_SITE": "/a:/b",
     }
+
+
+OFFLINE = """error: Request failed after 3 retries in 9.1s
+  cause: Failed to fetch: https://index.example/simple/waitress/
+  cause: error sending request for url (https://index.example/simple/waitress/)
+  cause: dns error
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "free_bytes", "expected"),
+    [
+        (OFFLINE, 1 << 30, "waitress cannot be downloaded: no network, or the package index"),
+        ("error: failed to write: No space left on device (os error 28)", 1 << 30, "no space left"),
+        ("", 4096, "no space left in the cache"),
+        ("error: no matching distribution", 1 << 30, None),
+    ],
+)
+def test_a_full_disk_and_a_missing_network_are_named(
+    output: str,
+    free_bytes: int,
+    expected: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=free_bytes)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    error = outside_cause(make_server(tmp_path), output, tmp_path)
+    assert (error is None) == (expected is None)
+    if error is not None and expected is not None:
+        assert expected in error.cause
+        assert error.fix

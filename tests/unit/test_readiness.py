@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,11 +14,11 @@ import pytest
 
 from wsgiload import cli
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.errors import ServerError
+from wsgiload.errors import LoadError, ServerError
 from wsgiload.loads.request import Request
 from wsgiload.serving.launch import HOST, ServerProcess, free_port
 from wsgiload.serving.log import OutputLog, output_log
-from wsgiload.serving.readiness import keeps_connections
+from wsgiload.serving.readiness import ask, keeps_connections
 from wsgiload.units import NS_PER_S
 
 from .test_summary import FOUND
@@ -27,12 +28,16 @@ TIMEOUT_NS = NS_PER_S // 5
 
 @dataclass
 class Group:
-    """A group in which the kernel OOM-killed this many processes."""
+    """A group in which the kernel OOM-killed and refused this many processes."""
 
     kills: int | None
+    refused: int | None = None
 
     def oom_kills(self) -> int | None:
         return self.kills
+
+    def refused_processes(self) -> int | None:
+        return self.refused
 
 
 @pytest.fixture
@@ -42,10 +47,12 @@ def log(tmp_path: Path) -> Iterator[OutputLog]:
         yield log
 
 
-def server(log: OutputLog, *, kills: int | None = None, code: int | None = None) -> ServerProcess:
+def server(
+    log: OutputLog, *, kills: int | None = None, code: int | None = None, refused: int | None = None
+) -> ServerProcess:
     """A server with this log; with ``code``, it has exited."""
     variant: ServerVariant = FOUND["wsgiref"]
-    group: Any = Group(kills)
+    group: Any = Group(kills, refused)
     started = ServerProcess(variant, group, log)
     ended: Any = SimpleNamespace(poll=lambda: code)
     started._process = ended
@@ -79,12 +86,17 @@ def full_port() -> Iterator[int]:
         ({"code": -9}, "wsgiref was killed by SIGKILL: the licence has expired"),
         ({"kills": 1, "code": -9}, "the kernel OOM-killed 1 process after its first response"),
         (
+            {"code": 1, "refused": 2},
+            "wsgiref needs more processes or threads than --pids allows: the kernel refused one 2 "
+            "times",
+        ),
+        (
             {},
             "wsgiref gave a correct response and then accepted no more connections "
             "(Connection refused)",
         ),
     ],
-    ids=["exited", "killed", "out of memory", "closed its port"],
+    ids=["exited", "killed", "out of memory", "out of processes", "closed its port"],
 )
 def test_the_error_says_how_a_server_ended_after_its_first_response(
     log: OutputLog, end: dict[str, int], cause: str
@@ -130,3 +142,16 @@ def test_a_system_error_is_one_readable_line(
     monkeypatch.setattr(cli.wsgiload, "main", fail)
     assert cli.run([]) == 2
     assert capsys.readouterr().err == f"wsgiload: {line}\n"
+
+
+@pytest.mark.parametrize("connect", [ask, keeps_connections])
+def test_no_free_local_port_is_not_blamed_on_the_server(
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+
+    monkeypatch.setattr("wsgiload.serving.readiness.Connection", refuse)
+    arguments = (80, Request()) if connect is ask else (server(tmp_path), 80, Request(), TIMEOUT_NS)
+    with pytest.raises(LoadError, match="the client has no free local port: all of "):
+        connect(*arguments)

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import stat
 import threading
 from contextlib import suppress
@@ -309,7 +310,11 @@ def test_a_full_disk_names_the_file_and_leaves_complete_lines(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    message = r"cannot write .*resources.csv: No space left on device; every cell before"
+    message = r"cannot write .*resources.csv: No space left on device; .*, then start a new run$"
+    with pytest.raises(UsageError, match=message):
+        directory.write_cell("a@1#1", None, [Sample(10, 0, Counters())])
+    (directory.path / "run.json").touch()  # a run that can be resumed
+    message = r"cannot write .*resources.csv: No space left on device; every cell before .*--resume"
     with pytest.raises(UsageError, match=message):
         directory.write_cell("a@1#1", None, [Sample(10, 0, Counters())])
     with pytest.raises(UsageError, match=r"cannot write .*run.json: No space left"):
@@ -317,3 +322,9 @@ def test_a_full_disk_names_the_file_and_leaves_complete_lines(
     monkeypatch.undo()
     assert (directory.path / "resources.csv").read_bytes() == before
     assert not list(directory.path.glob("*.unfinished"))
+
+
+def test_a_deleted_directory_is_not_called_a_full_disk(directory: RunDirectory) -> None:
+    shutil.rmtree(directory.path)
+    with pytest.raises(UsageError, match=r"was deleted or moved during the run; start a new run$"):
+        directory.write_cell("a@1#1", None, [Sample(10, 0, Counters())])

@@ -144,6 +144,16 @@ def test_a_different_plan_is_refused_with_the_first_difference(
     require_same_plan(PLAIN, replace(PLAIN, out=Path("/elsewhere"), slo=("p99<50ms",)))
 
 
+def test_only_options_that_were_given_are_compared() -> None:
+    """Without -d, the requested experiment has the usual duration, which nobody asked for."""
+    brief = replace(PLAIN, load=replace(PLAIN.load, duration_ns=10**9))
+    require_same_plan(brief, PLAIN, PLAIN, {"reruns"})
+    with pytest.raises(UsageError, match=r"load\.duration_ns is \d+ here but 1000000000 "):
+        require_same_plan(brief, PLAIN, PLAIN, {"duration"})
+    with pytest.raises(UsageError, match="runs is 3 here but 1 in"):
+        require_same_plan(brief, replace(PLAIN, runs=3), PLAIN, {"runs"})
+
+
 def test_a_different_host_or_version_is_refused() -> None:
     host = HostFacts(kernel="6.1", cpus=2, load_average="0.1")
     require_same_host(host, msgspec.structs.replace(host, load_average="9.9"))

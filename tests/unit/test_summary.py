@@ -431,3 +431,17 @@ def test_a_server_that_never_became_ready_still_has_its_memory_use(
     assert resources is not None
     assert (resources.oom_kills, resources.memory_peak_bytes) == (1, 2**26)
     assert resources.cpu_cores_mean is None
+
+
+def test_missing_samples_are_a_warning_that_names_wsgiload_itself(record: CellRecord) -> None:
+    """SIGSTOP of the orchestrator stops the sampler, but not the load."""
+    stopped = replace(record, samples=[*record.samples[:8], *record.samples[13:]])
+    (whole,), (cell,) = summary_of(record).cells, summary_of(stopped).cells
+    assert "missing-samples" not in checks_of(whole)
+    assert status_of(cell) == ("warn", "host")
+    assert cell.verdict is not None
+    (missing,) = [one for one in cell.verdict.reasons if one.check == "missing-samples"]
+    assert missing.message.startswith(
+        "no resources were sampled for 6.0 s, because wsgiload itself"
+    )
+    assert (missing.value, missing.limit) == (6.0, 1.0)

@@ -6,18 +6,17 @@ explained here.
 
 from __future__ import annotations
 
-import msgspec
-
 from wsgiload._loadgen import check_catalogue
 from wsgiload.analysis.audit_explanations import OF_AUDITS
 from wsgiload.analysis.explanation import Explanation
 from wsgiload.analysis.explanation import explain as _one
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 
 
 def explanations() -> dict[str, Explanation]:
     """Every check and alarm by name."""
-    of_load = msgspec.json.decode(check_catalogue(), type=list[Explanation])
+    of_load = decode_json(check_catalogue(), list[Explanation])
     return {one.name: one for one in (*of_load, *_OF_SWEEPS, *_OF_CAPACITY, *_ALARMS, *OF_AUDITS)}
 
 
@@ -79,6 +78,14 @@ _OF_SWEEPS = (
         "the CPU time of other processes, and the time that the server waited for a core",
         "Other processes used more than 10 % of the machine's CPU time, or the server waited for a "
         "core for more than 5 % of the time.",
+        _QUIET,
+    ),
+    _one(
+        "missing-samples",
+        "the times of the resource samples during the measurement",
+        "No resources were sampled for more than 1 s, because wsgiload itself was stopped "
+        "(SIGSTOP, Ctrl-Z) or got no CPU time. CPU and memory figures do not cover this time. The "
+        "load is not affected, because the generator is another process.",
         _QUIET,
     ),
     _one(

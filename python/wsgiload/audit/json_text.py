@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from wsgiload.audit.text import CutOff, quoted_end
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 
 T = TypeVar("T")
@@ -18,7 +19,7 @@ def decode(content: str, kind: type[T], tool: str) -> T:
     """The content as this type. Raises UsageError for anything else, or CutOff, which quotes the
     end, for a truncated file."""
     try:
-        return msgspec.json.decode(content.strip(), type=kind)
+        return decode_json(content.strip(), kind)
     except msgspec.ValidationError as error:
         raise UsageError(
             f"not a result of {tool}: {error}", f"write it with {tool}'s own option for JSON"

@@ -23,6 +23,7 @@ from wsgiload.documents.calibration import (
 from wsgiload.documents.load_plan import NoiseFloor
 from wsgiload.documents.load_report import Blame, Distribution, LoadReport, Reason, Verdict
 from wsgiload.documents.run_info import HostFacts
+from wsgiload.documents.typed import decode_json
 from wsgiload.environments.cache import cache_folder
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import replace_file
@@ -157,7 +158,7 @@ def store_calibration(conditions: Conditions, document: Calibration) -> Path:
 def _read() -> dict[str, Calibration]:
     """The stored noise floors; empty if they are unreadable or from another version."""
     try:
-        return msgspec.json.decode(_file().read_bytes(), type=dict[str, Calibration])
+        return decode_json(_file().read_bytes(), dict[str, Calibration])
     except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
         return {}
 

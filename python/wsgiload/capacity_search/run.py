@@ -43,6 +43,7 @@ from wsgiload.host.memory_guard import lift_guard
 from wsgiload.loads.options import MAX_RATE_PER_S, Level
 from wsgiload.report import write_html
 from wsgiload.report.words import plural
+from wsgiload.results.run_lock import exclusive
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import raw_plan
 from wsgiload.results.summary import Status
@@ -266,7 +267,7 @@ def _trials_of(
         directory = RunDirectory(
             experiment.out, experiment.name, stores_secrets=experiment.store_secrets
         )
-        with pinned(cpu_plan.client_cpus):
+        with exclusive(directory.path), pinned(cpu_plan.client_cpus):
             yield (
                 UrlTrials(plan.url, experiment, cpu_plan, directory, events),
                 directory,

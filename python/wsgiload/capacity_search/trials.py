@@ -25,6 +25,7 @@ from wsgiload.loads.drive import drive
 from wsgiload.loads.options import Level, load_plan
 from wsgiload.results.load_cell import cell_of_load
 from wsgiload.results.record import CellRecord, Setting, failure_of
+from wsgiload.results.run_lock import exclusive
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.summary import Status, facts_of, summarise_cell
 from wsgiload.sampling.running_load import LoadEvents, watched
@@ -160,7 +161,7 @@ def server_trials(
             name: busy_users(variant, cpus, experiment.profile)
             for name, variant in variants.items()
         }
-        with pinned(cpu_plan.orchestrator_cpus):
+        with exclusive(directory.path), pinned(cpu_plan.orchestrator_cpus):
             yield ServerTrials(variants, environments, bench, directory), users
 
 

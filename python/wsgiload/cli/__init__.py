@@ -24,6 +24,7 @@ from wsgiload.errors import (
 )
 from wsgiload.foreign_text import message
 from wsgiload.host.memory_guard import VARIABLE, guard_memory, is_exceeded, lift_guard, limit_bytes
+from wsgiload.host.process_limit import process_limit_error
 
 EXIT_CODES = """\b
 Exit codes:
@@ -88,6 +89,8 @@ def main(arguments: list[str] | None = None) -> None:
         guard_memory()
     except UsageError as error:
         sys.exit(_complain(str(error), error.exit_code))
+    except RuntimeError as error:
+        sys.exit(_system_error(error))
     sys.exit(run(arguments))
 
 
@@ -113,10 +116,22 @@ def run(arguments: list[str] | None = None) -> int:
         if _is_closed_terminal(error):
             discard_stdout()
             return EXIT_INTERRUPTED
-        return _complain(_system_words(error), EXIT_USAGE)
+        return _system_error(error)
+    except RuntimeError as error:
+        return _system_error(error)
     if is_exceeded():
         return _out_of_memory()
     return code if isinstance(code, int) else EXIT_OK
+
+
+def _system_error(error: OSError | RuntimeError) -> int:
+    """Report an error of the system, and return the exit code. Raises errors of this program."""
+    refused = process_limit_error(error)
+    if refused is not None:
+        return _complain(str(refused), refused.exit_code)
+    if isinstance(error, OSError):
+        return _complain(_system_words(error), EXIT_USAGE)
+    raise error
 
 
 def _out_of_memory() -> int:

@@ -12,7 +12,7 @@ import click
 
 from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FILE
-from wsgiload.cli._output import check_destinations, complain
+from wsgiload.cli._output import check_destinations, complain, print_exact
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import BODY, HAR, OPENAPI, FileKind, read_file, write_named
 from wsgiload.loads.access_log import targets_of_access_log
@@ -199,7 +199,7 @@ def _shown(file: Path) -> str:
 def _write(imported: ImportedTargets, out: Path | None) -> None:
     """Write the targets to ``out`` or standard output, and the notes to standard error."""
     if out is None:
-        click.echo(imported.text, nl=False)
+        print_exact(imported.text)
     else:
         try:
             write_named(out, imported.text.encode())

@@ -26,7 +26,7 @@ def write_json(data: object, destination: str) -> None:
     text = msgspec.json.format(encode_bytes(data, enc_hook=str), indent=1).decode()
     text = visible_json(text)
     if destination == "-":
-        _print(text)
+        print_exact(text + "\n")
         return
     try:
         write_named(Path(destination), f"{text}\n".encode())
@@ -63,10 +63,15 @@ def say(text: str, *, aside: bool = False) -> None:
         _print(visible(text))
 
 
-def _print(text: str) -> None:
+def print_exact(text: str) -> None:
+    """Print data for other programs to standard output, as UTF-8 in every locale."""
+    _print(text.encode(errors="backslashreplace"), is_whole=False)
+
+
+def _print(text: str | bytes, *, is_whole: bool = True) -> None:
     """Print to standard output. A closed pipe does not change the exit code."""
     try:
-        click.echo(text)
+        click.echo(text, nl=is_whole)
     except BrokenPipeError:
         discard_stdout()
 

@@ -13,7 +13,7 @@ from wsgiload.catalogue.scripts import script_text
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import Decorated, HelpfulCommand, option
 from wsgiload.cli._options import FILE, FOLDER, json_option
-from wsgiload.cli._output import check_destinations, complain, print_status, write_json
+from wsgiload.cli._output import check_destinations, complain, print_exact, print_status, write_json
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
 from wsgiload.environments.provision import installed_servers, provision_all
 from wsgiload.environments.versions import find_version
@@ -111,7 +111,7 @@ def script(name: str) -> None:
     Servers without a suitable command line need a start script. The summary of a sweep names the
     start scripts of the best server.
     """
-    click.echo(script_text(name), nl=False)
+    print_exact(script_text(name))
 
 
 @servers.command(cls=HelpfulCommand, short_help="Install servers.")

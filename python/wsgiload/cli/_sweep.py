@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack, get_args
+from typing import Unpack, cast, get_args
 
 import click
 from click.core import ParameterSource
@@ -66,7 +66,7 @@ from wsgiload.cli._progress import Progress
 from wsgiload.cli._recommend import print_recommendations, slo_option
 from wsgiload.cli._without_effect import check_and_warn, warn_of_pythonpath
 from wsgiload.documents.load_plan import LoadPlan
-from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK
+from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.experiment.build import experiment_of
 from wsgiload.experiment.plan import Experiment, ResourceLimits
 from wsgiload.experiment.procedure import Method
@@ -80,7 +80,7 @@ from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, load_plan
 from wsgiload.loads.public_options import LoadOptions
 from wsgiload.report import preflight_lines, print_first_screen, print_sweep, terminal
 from wsgiload.report.words import trial_words
-from wsgiload.results.stored_plan import read_plan
+from wsgiload.results.stored_plan import read_plan, require_same_plan
 from wsgiload.results.summary import exit_code
 from wsgiload.sweeps.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
 
@@ -349,7 +349,7 @@ def sweep(
     texts = tuple(parse_objective(slo).texts) if slo else ()
     has_rates = bool(flags["rates"] or flags["connections"])
     is_rateless = bool(texts) and resume is None and not has_rates
-    experiment, requested = _experiments(ctx, app, flags, texts, resume)
+    experiment = _experiment(ctx, app, flags, texts, resume)
 
     if is_rateless:
         require_possible_rates(experiment)
@@ -375,7 +375,7 @@ def sweep(
         result = (
             run_sweep(experiment, events, began_s)
             if resume is None
-            else resume_sweep(resume, events, requested, texts, _secrets(flags))
+            else resume_sweep(resume, events, texts, _secrets(flags))
         )
         ctx.meta[RESULT] = result
         code = _print(result, thresholds, json_file, html, verbose=verbose)
@@ -387,23 +387,39 @@ def sweep(
     )
 
 
-def _experiments(
+def _experiment(
     ctx: click.Context,
     app: str | None,
     flags: SweepFlags,
     slo: tuple[str, ...],
     resume: Path | None,
-) -> tuple[Experiment, Experiment | None]:
-    """The experiment to run and, on resume, the one that the command line describes, if any, which
-    must match the stored plan."""
+) -> Experiment:
+    """The experiment to run. On resume, it is the stored one, which the options must match."""
     if resume is None:
         experiment = replace(experiment_of(sweep_spec_of(app, flags, slo)), slo=slo)
         require_rates(experiment)
         describe: Callable[[Experiment], Experiment] | None = ctx.meta.get(DESCRIPTION)
-        return (experiment if describe is None else describe(experiment)), None
+        return experiment if describe is None else describe(experiment)
     stored = read_plan(resume, _secrets(flags))[0]
-    requested = experiment_of(sweep_spec_of(app, flags, slo)) if _has_plan_options(ctx) else None
-    return stored, requested
+    given = _given_plan_options(ctx)
+    if given:
+        requested = experiment_of(sweep_spec_of(app, flags, slo))
+        require_same_plan(stored, requested, _without(ctx, given, app, flags), given)
+    return stored
+
+
+def _without(
+    ctx: click.Context, given: set[str], app: str | None, flags: SweepFlags
+) -> Experiment | None:
+    """The experiment without the given options; None if there is none."""
+    usual = ctx.command.make_context(ctx.info_name, [], parent=ctx.parent).params
+    without = {**flags, **{name: usual[name] for name in given if name in flags}}
+    try:
+        return experiment_of(
+            sweep_spec_of(None if "app" in given else app, cast("SweepFlags", without), ())
+        )
+    except UsageError:
+        return None
 
 
 def _secrets(flags: SweepFlags) -> Secrets:
@@ -420,13 +436,12 @@ def _sample_plan(experiment: Experiment) -> LoadPlan:
     return load_plan(url, experiment.request, experiment.load, level, experiment.seed)
 
 
-def _has_plan_options(ctx: click.Context) -> bool:
-    """Whether the command line contains options of the plan, which must then match the stored
-    one."""
+def _given_plan_options(ctx: click.Context) -> set[str]:
+    """The options of the plan on the command line, which must match the stored one."""
     given = {
         name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
-    return bool(given - _NOT_IN_PLAN)
+    return given - _NOT_IN_PLAN
 
 
 def _print(

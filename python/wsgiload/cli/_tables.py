@@ -13,6 +13,7 @@ import msgspec
 
 from wsgiload.catalogue.user_server import require_name
 from wsgiload.cli.config import SERVERS, SERVICES, TomlValue
+from wsgiload.documents.typed import convert
 from wsgiload.errors import UsageError
 from wsgiload.experiment.public_options import ServerCommand, SupportingService
 
@@ -80,7 +81,7 @@ def _converted(table: dict[str, TomlValue], kind: type[Given], where: str) -> Gi
     if kind is ServerCommand and "command" not in table:
         raise UsageError(f"{where}: command is missing", f"add command = {_KEYS['command'][1]}")
     try:
-        return msgspec.convert(table, kind)
+        return convert(table, kind)
     except msgspec.ValidationError as error:
         match = _PLACE.search(str(error))
         key = match[1] if match is not None else "command"

@@ -17,6 +17,7 @@ from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import (
     CAPACITY,
@@ -63,9 +64,9 @@ def decode(kind: type[T], data: bytes | str, source: str) -> T:
     kind of document, or have a newer version.
     """
     try:
-        version = msgspec.json.decode(data, type=_Versioned).schema_version
+        version = decode_json(data, _Versioned).schema_version
         _require_readable(version, source)
-        return msgspec.json.decode(data, type=kind)
+        return decode_json(data, kind)
     except msgspec.ValidationError as error:
         raise UsageError(f"{source} is not a valid {_TITLES[kind]}: {error}") from error
     except RecursionError as error:

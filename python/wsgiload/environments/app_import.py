@@ -22,6 +22,7 @@ import msgspec
 
 from wsgiload.account import Account
 from wsgiload.catalogue.contract import Interface
+from wsgiload.documents.typed import convert
 from wsgiload.environments import app_candidates
 from wsgiload.environments import import_messages as messages
 from wsgiload.environments.app_name import (
@@ -179,7 +180,7 @@ def _read(result: Path) -> Imported | None:
         with result.open("rb") as stream:
             # An app's error message may contain a lone surrogate, which only the standard library
             # decodes.
-            return msgspec.convert(json.loads(stream.read(RESULT_BYTES)), type=Imported)
+            return convert(json.loads(stream.read(RESULT_BYTES)), Imported)
     except (OSError, ValueError):  # msgspec's errors are ValueErrors as well
         return None
 

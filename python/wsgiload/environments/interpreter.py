@@ -22,6 +22,7 @@ from typing import Literal
 import msgspec
 
 from wsgiload.account import Account
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 
 Origin = Literal[
@@ -301,7 +302,7 @@ def _run_describe(executable: Path, account: Account | None) -> _Description:
             check=False,
         )
         if completed.returncode == 0:
-            return msgspec.json.decode(completed.stdout, type=_Description)
+            return decode_json(completed.stdout, _Description)
         error_text = (
             completed.stderr.strip().splitlines() or [f"exit code {completed.returncode}"]
         )[-1]

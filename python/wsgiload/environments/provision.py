@@ -32,6 +32,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.catalogue.contract import Server
+from wsgiload.documents.typed import decode_json
 from wsgiload.environments.cache import cache_folder
 from wsgiload.environments.integrity import (
     FACTS_FILE,
@@ -71,6 +72,13 @@ LAYERING = {
     "zzz-wsgiload-app-site.pth": "import _wsgiload_app_site\n",
 }
 
+MIN_FREE_BYTES = 1 << 20
+_FULL_DISK = re.compile(r"No space left on device|Disk quota exceeded|os error 28\b")
+# uv's words.
+_NO_NETWORK = re.compile(
+    r"error sending request|dns error|tcp connect error|network connectivity is disabled"
+)
+_ADDRESS = re.compile(r"https?://[^\s`'\")]+")
 # Error messages of compilers and pip about missing system components, and the Debian package that
 # provides them.
 MISSING_PACKAGES = (
@@ -314,7 +322,7 @@ def _build_message(server: Server, interpreter: AppInterpreter, damage: str | No
 def _read_facts(folder: Path) -> _Facts | None:
     """The facts of a complete environment; None if it is incomplete."""
     try:
-        return msgspec.json.decode((folder / FACTS_FILE).read_bytes(), type=_Facts)
+        return decode_json((folder / FACTS_FILE).read_bytes(), _Facts)
     except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
         return None
 
@@ -431,7 +439,38 @@ def _run(
             check=False,
         )
     if completed.returncode != 0:
-        raise build_failure(server, log_file.read_text(errors="replace"), log_file)
+        text = log_file.read_text(errors="replace")
+        raise outside_cause(server, text, cache_folder()) or build_failure(server, text, log_file)
+
+
+def outside_cause(server: Server, text: str, cache: Path) -> ProvisionError | None:
+    """The error if the disk or the network made a build with the output ``text`` fail. On a full
+    disk, the output may be missing."""
+    cause = f"{server.name} could not be installed"
+    if _FULL_DISK.search(text) or shutil.disk_usage(cache).free < MIN_FREE_BYTES:
+        return ProvisionError(
+            f"{cause}: no space left in the cache {cache}",
+            "free disk space, or set WSGILOAD_CACHE_DIR to a folder on another disk",
+            step="provision",
+            log_tail=text[-LOG_TAIL_CHARS:],
+        )
+    if _NO_NETWORK.search(text):
+        address = _ADDRESS.search(text)
+        what = _package_at(address[0]) if address else "a package"
+        return ProvisionError(
+            f"{cause}: {what} cannot be downloaded: no network, or the package index is not "
+            "reachable",
+            "connect to the network, or set UV_INDEX_URL to an index that is reachable",
+            step="provision",
+            log_tail=text[-LOG_TAIL_CHARS:],
+        )
+    return None
+
+
+def _package_at(address: str) -> str:
+    """The package of an address of the index: ``…/simple/waitress/`` or the name of a file."""
+    name = address.rstrip("/").rpartition("/")[2]
+    return name.partition("-")[0]
 
 
 def build_failure(server: Server, text: str, log_file: Path) -> ProvisionError:

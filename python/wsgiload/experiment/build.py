@@ -32,15 +32,14 @@ from wsgiload.experiment.public_options import ServerOptions, SupportingService,
 from wsgiload.experiment.services import supporting_services_of
 from wsgiload.experiment.settings import MAX_ROUNDS, raced, runs_to_compare
 from wsgiload.experiment.variables import variables_of
-from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, Level
+from wsgiload.loads.descriptors import default_max_connections
+from wsgiload.loads.options import Level
 from wsgiload.loads.precision import parse_precision
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
 from wsgiload.units import seconds_to_ns
 
 DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
-SWEEP_DEFAULTS = LoadOptions(
-    warmup=2.0, cooldown=1.0, seed=1, max_connections=DEFAULT_MAX_CONNECTIONS
-)
+SWEEP_DEFAULTS = LoadOptions(warmup=2.0, cooldown=1.0, seed=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +69,7 @@ class SweepSpec:
 def experiment_of(spec: SweepSpec) -> Experiment:
     """Build the experiment; the caller adds the objective."""
     server, options = spec.server, spec.options
-    load = spec.load.filled(SWEEP_DEFAULTS)
+    load = spec.load.filled(replace(SWEEP_DEFAULTS, max_connections=default_max_connections()))
     require(load.max_duration is None, "--max-duration applies only to `wsgiload load`")
     require(load.requests is None, "--requests applies only to `wsgiload load`")
     sizes = combinations(server.workers, server.server_threads, server.grid)

@@ -178,7 +178,7 @@ def _key() -> bytes:
             unfinished.replace(path)
         else:
             with suppress(FileExistsError):
-                os.link(unfinished, path)  # atomic; of two processes, the first wins
+                os.link(unfinished, path)  # atomic; of two threads or processes, the first wins
             unfinished.unlink()
     return _stored_key(path) or new_key
 

@@ -14,7 +14,7 @@ from typing import IO
 
 from wsgiload.errors import LimitsError
 from wsgiload.limits import sweep
-from wsgiload.limits.files import CounterFiles, CounterSource
+from wsgiload.limits.files import CounterFiles, CounterSource, read_text
 from wsgiload.limits.launch import launch, reap
 from wsgiload.limits.model import Counters, Enforcement, Limits, Remains
 
@@ -78,6 +78,15 @@ class ControlGroup:
     def oom_kills(self) -> int | None:
         """The number of OOM-killed processes in the group."""
         return self.read_counters().oom_kill
+
+    def refused_processes(self) -> int | None:
+        """How many processes and threads the limit on processes refused; None if not available."""
+        for directory in self._files.directories:
+            for line in (read_text(directory / "pids.events") or "").splitlines():
+                name, _, count = line.partition(" ")
+                if name == "max":
+                    return int(count)
+        return None
 
     def remains(self) -> Remains:
         """What a crash would leave behind."""

@@ -19,6 +19,7 @@ from wsgiload.account import Account
 from wsgiload.errors import LimitsError, ServerError
 from wsgiload.host.cpus import available_cpus
 from wsgiload.host.memory_guard import unguarded
+from wsgiload.host.process_limit import process_limit_error
 from wsgiload.limits import sweep
 
 CAN_PIN = hasattr(os, "sched_setaffinity")  # macOS has no way to pin
@@ -66,8 +67,10 @@ def launch(
                 start_new_session=True,
             )
         except OSError as error:
-            cause = f"{argv[0]} cannot be started in {cwd}: {error.strerror}"
-            raise ServerError(cause, "check that both exist", step="launch") from error
+            refused = process_limit_error(error)
+            cause = f"{argv[0]} cannot be started in {cwd}: {refused or error.strerror}"
+            fix = None if refused else "check that both exist"
+            raise ServerError(cause, fix, step="launch") from error
     if mark is not None:
         sweep.mark_process(process.pid, mark)
     return process

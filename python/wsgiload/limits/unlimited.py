@@ -106,6 +106,10 @@ class UnlimitedGroup:
         """Unknown: only a control group counts them."""
         return None
 
+    def refused_processes(self) -> int | None:
+        """Unknown: only a control group counts them."""
+        return None
+
     def remains(self) -> Remains:
         """The sessions that a crash would leave behind, known only after a spawn, and the mark of
         all processes."""

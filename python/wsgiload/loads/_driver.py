@@ -16,6 +16,7 @@ from contextlib import suppress
 import msgspec
 
 from wsgiload._loadgen import LoadHandle
+from wsgiload.documents.typed import decode_json
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +39,7 @@ def main() -> int:
     """Read an ``Order``, run its plan and write the report, or a ``Failure``."""
     # Ctrl-C reaches the orchestrator, which decides what to do with the load.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    order = msgspec.json.decode(sys.stdin.readline(), type=Order)
+    order = decode_json(sys.stdin.readline(), Order)
     if order.cpus:
         os.sched_setaffinity(0, order.cpus)
     if order.realtime:

@@ -17,9 +17,11 @@ import msgspec
 from wsgiload.documents.codec import decode, encode
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.memory_guard import unguarded
+from wsgiload.host.process_limit import process_limit_error
 from wsgiload.loads._driver import Failure, Order
 from wsgiload.loads.generator import OnStart, ShouldStop, ignore, never
 from wsgiload.loads.progress import ProgressFile
@@ -140,11 +142,14 @@ def _result(process: subprocess.Popen[bytes], output: IO[bytes], stderr: IO[byte
     output.seek(0)
     text = output.read()
     try:
-        error = msgspec.json.decode(text, type=Failure).error
+        error = decode_json(text, Failure).error
     except (msgspec.MsgspecError, UnicodeError):
-        raise LoadError(_death(process, len(text), stderr), DEATH_FIX) from None
+        death = _death(process, len(text), stderr)
+        refused = process_limit_error(death)
+        raise LoadError(death, refused.fix if refused else DEATH_FIX) from None
     if error is not None:
-        raise LoadError(error)
+        refused = process_limit_error(error)
+        raise LoadError(error, refused.fix if refused else None)
     try:
         return decode(LoadReport, text, "the report of the load generator")
     except UsageError as damaged:

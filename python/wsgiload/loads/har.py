@@ -7,6 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.loads.targets_text import (
     ImportedTargets,
@@ -70,7 +71,7 @@ def targets_of_har(content: bytes) -> ImportedTargets:
 def _entries(content: bytes) -> list[_Entry]:
     """The entries with HTTP URLs; ``data:`` and WebSocket URLs are skipped."""
     try:
-        entries = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=_Har).log.entries
+        entries = decode_json(content.removeprefix(b"\xef\xbb\xbf"), _Har).log.entries
     except (msgspec.DecodeError, RecursionError) as error:
         raise UsageError(
             f"not a HAR file: {error}", "save one from the network panel of a browser"

@@ -10,6 +10,7 @@ import msgspec
 
 from wsgiload._loadgen import read_sessions, read_targets
 from wsgiload.documents.load_plan import SessionPlan, WeightedRequest
+from wsgiload.documents.typed import convert, decode_json
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import SESSIONS, TARGETS, FileKind, checked_input
 
@@ -42,13 +43,13 @@ def _from_file(
             entries = read(path)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return msgspec.json.decode(entries, type=tuple[kind, ...])  # type: ignore[valid-type]
+    return decode_json(entries, tuple[kind, ...])  # type: ignore[valid-type]
 
 
 def _entry(entry: Entry | Mapping[str, object], kind: type[Entry]) -> Entry:
     if isinstance(entry, kind):
         return entry
     try:
-        return msgspec.convert(entry, type=kind)
+        return convert(entry, kind)
     except msgspec.ValidationError as error:
         raise UsageError(f"{entry!r} is not an entry: {error}", "see docs/requests.md") from error

@@ -13,6 +13,7 @@ import msgspec
 
 from wsgiload._loadgen import read_progress
 from wsgiload.documents.load_report import Outcomes
+from wsgiload.documents.typed import decode_json
 
 
 class LoadProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,4 +64,4 @@ class ProgressFile:
     def read(self, threads: int) -> LoadProgress | None:
         """The current progress; None before all threads have written theirs."""
         text = read_progress(self.path, threads)
-        return None if text is None else msgspec.json.decode(text, type=LoadProgress)
+        return None if text is None else decode_json(text, LoadProgress)

@@ -9,6 +9,7 @@ import msgspec
 
 from wsgiload._loadgen import read_recording as read
 from wsgiload.documents.load_plan import WeightedRequest
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import RECORDING, checked_input
 
@@ -28,6 +29,6 @@ def read_recording(path: str | PathLike[str]) -> Recording:
     """The recording in a file; ``-`` is standard input."""
     try:
         with checked_input(RECORDING, path):
-            return msgspec.json.decode(read(fspath(path)), type=Recording)
+            return decode_json(read(fspath(path)), Recording)
     except ValueError as error:
         raise UsageError(str(error)) from error

@@ -79,6 +79,10 @@ _OTHERS_OF_HOST = {
         "server and generator shared cores in",
         "servers may be slower than on dedicated cores",
     ),
+    "missing-samples": (
+        "wsgiload itself was stopped in",
+        "CPU and memory figures do not cover the whole measurement",
+    ),
     "limits": (
         "a limit was not enforced in",
         "the result does not apply to servers with this limit",

@@ -20,6 +20,7 @@ from wsgiload.documents.codec import SCHEMA_VERSION, read
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
+from wsgiload.documents.typed import convert
 from wsgiload.errors import UsageError
 from wsgiload.experiment.procedure import Method
 from wsgiload.foreign_files import TABLE, RefusedFile, read_lines
@@ -163,5 +164,5 @@ def _rows_by(
             }
             key = tuple(line[places[column]] for column in columns)
             if needed <= known.keys() and all(key):
-                rows[key].append(msgspec.convert(known, kind))
+                rows[key].append(convert(known, kind))
     return rows

@@ -26,6 +26,7 @@ from wsgiload.documents.load_report import (
 from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.documents.summary import Summary
+from wsgiload.documents.typed import convert
 from wsgiload.report import coincidence, grids, load_figures, over_runs, words
 from wsgiload.report.cells import (
     HEADLINE,
@@ -127,7 +128,7 @@ class ServerRow(msgspec.Struct, frozen=True):
 def print_servers(rows: Iterable[object], console: Console | None = None) -> None:
     """Print the server catalogue from the rows of ``servers list --json``."""
     table = _table("server", "variant", "profiles", "python", "status")
-    for row in msgspec.convert(list(rows), list[ServerRow]):
+    for row in convert(list(rows), list[ServerRow]):
         status = row.status + (" (legacy)" if row.legacy else "")
         reason = f": {row.reason}" if row.reason else ""
         variant = words.MISSING if row.variant is None else row.variant

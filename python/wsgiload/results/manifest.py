@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.documents.manifest import FileDigest, Manifest
+from wsgiload.documents.typed import decode_json
 from wsgiload.foreign_files import MANIFEST, RUN_FILE, read_chunks, read_file, too_deep
 
 NAME = "manifest.json"
@@ -60,7 +61,7 @@ def changed_files(folder: Path) -> Iterator[tuple[str, str]]:
     if not path.exists():
         return
     try:
-        manifest = msgspec.json.decode(read_file(MANIFEST, path), type=Manifest)
+        manifest = decode_json(read_file(MANIFEST, path), Manifest)
     except RecursionError as error:
         raise too_deep(path) from error
     except (ValueError, msgspec.MsgspecError) as error:

@@ -237,8 +237,16 @@ class RunDirectory:
             os.close(folder)
 
     def _not_written(self, path: Path, error: OSError) -> UsageError:
+        if not self.path.is_dir():
+            return UsageError(
+                f"the run directory {self.path} was deleted or moved during the run",
+                "start a new run",
+            )
+        cause = f"cannot write {path}: {error.strerror}"
+        if not (self.path / "run.json").is_file():
+            return UsageError(cause, "free disk space, then start a new run")
         return UsageError(
-            f"cannot write {path}: {error.strerror}; every cell before this one is stored",
+            f"{cause}; every cell before this one is stored",
             f"free disk space, then continue with `wsgiload sweep --resume {self.path}`",
         )
 

@@ -6,7 +6,7 @@ Pure, apart from reading files and running git.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from wsgiload.analysis.aggregate import server_of
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode_bytes, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Cell, Experiment, plain
 from wsgiload.experiment.redaction import show_values_of
@@ -35,6 +36,16 @@ HOST_FACTS = (
     "wsgiload",
     "generator",
 )
+# Options whose names differ from the part of the plan that they set.
+_OPTIONS_OF = {
+    "levels": ("rates", "connections"),
+    "sizes": ("workers", "server_threads", "grid"),
+    "policy": ("limits",),
+    "app_dir": ("chdir",),
+    "variables": ("env", "env_file"),
+    "own_servers": ("command",),
+    "adjustments": ("server_args", "server_config"),
+}
 # Parts of a plan that may differ in a resumed run.
 _MAY_DIFFER = ("out", "slo", "app_revision", "store_secrets", "title", "source", "notes")
 
@@ -94,7 +105,7 @@ def read_plan(
 
 def revive(plan: msgspec.Raw | bytes) -> StoredExperiment:
     """The plan that ``raw_plan`` stored. Raises ValueError if this version does not support it."""
-    experiment = msgspec.json.decode(plan, type=StoredExperiment, dec_hook=_path)
+    experiment = decode_json(plan, StoredExperiment, dec_hook=_path)
     unknown = sorted(_unknown(msgspec.json.decode(plan), plain(experiment)))
     if unknown:
         raise ValueError(f"unknown option {unknown[0]}")
@@ -118,17 +129,33 @@ def _unknown(stored: object, known: object) -> Iterator[str]:
             yield from _unknown(item, known_item)
 
 
-def require_same_plan(stored: Experiment, requested: Experiment) -> None:
-    """Raise UsageError if the options describe a different experiment from the stored one."""
+def require_same_plan(
+    stored: Experiment,
+    requested: Experiment,
+    without: Experiment | None = None,
+    given: Collection[str] = (),
+) -> None:
+    """Raise UsageError if the options ``given`` describe a different experiment from the stored
+    one. ``without`` is the experiment without these options: what it has in common with the
+    requested one was not asked for, unless an option of this name was given."""
     before = dict(_flat(plain(stored.without_secrets())))
     now = dict(_flat(plain(requested.without_secrets())))
+    usual = {} if without is None else dict(_flat(plain(without.without_secrets())))
     for name in before | now:
-        if before.get(name) != now.get(name):
+        is_usual = name in usual and usual[name] == now.get(name) and not _is_named(name, given)
+        if before.get(name) != now.get(name) and not is_usual:
             raise UsageError(
                 f"--resume: {name} is {now.get(name)!r} here but {before.get(name)!r} in the "
                 "stored plan",
                 "use --resume alone: the plan is in the run directory",
             )
+
+
+def _is_named(name: str, options: Collection[str]) -> bool:
+    """Whether one of the options sets this part of a plan, such as duration: load.duration_ns."""
+    part = name.rpartition(".")[2]
+    others = _OPTIONS_OF.get(part, ())
+    return any(part.startswith(option) or option in others for option in options)
 
 
 def _flat(plan: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

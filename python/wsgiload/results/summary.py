@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -24,6 +25,7 @@ from wsgiload.loads.thresholds import of_orchestrator
 from wsgiload.results.reasons import BlamedReason, reason_of
 from wsgiload.results.record import CellRecord, Setting
 from wsgiload.sampling.memory_growth import memory_growth
+from wsgiload.sampling.resources import measured_window
 from wsgiload.units import NS_PER_S, duration_words
 
 Status = Literal["complete", "interrupted", "failed"]
@@ -32,6 +34,8 @@ _SEVERITY = ("valid", "warn", "invalid")
 _REPEAT = "repeat on an idle machine"
 # Above these shares, a measurement describes the host rather than the server.
 MAX_FOREIGN_CPU, MAX_CPU_WAIT = 0.10, 0.05
+# A busy host delays single samples by less.
+MAX_SAMPLE_GAP_NS = NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,7 @@ def _orchestrator_reasons(
         _unsettled(record, setting),
         _missing_limits(record),
         _contamination(record),
+        _missing_samples(record, setting),
     ]
     reasons: list[BlamedReason] = [("host", reason) for reason in of_host if reason is not None]
 
@@ -256,6 +261,30 @@ def _contamination(record: CellRecord) -> Reason | None:
         measured, limit = round(waited, 4), MAX_CPU_WAIT
         return reason_of("contaminated", "warn", message, measured, limit, _REPEAT)
     return None
+
+
+def _missing_samples(record: CellRecord, setting: Setting) -> Reason | None:
+    """The reason if the resources were not sampled for a part of the measurement. The thread that
+    samples has nothing else to do, so it was stopped together with wsgiload, or starved."""
+    if record.load is None or not record.samples:
+        return None
+    start_ns, end_ns = measured_window(record.load)[0]
+    interval_ns = setting.experiment.sample_interval_ns
+    times = [
+        start_ns,
+        *(one.t_ns for one in record.samples if start_ns < one.t_ns < end_ns),
+        end_ns,
+    ]
+    longest_ns = max(later - earlier for earlier, later in pairwise(times))
+    if longest_ns <= max(MAX_SAMPLE_GAP_NS, 10 * interval_ns):
+        return None
+    seconds = longest_ns / NS_PER_S
+    message = (
+        f"no resources were sampled for {seconds:.1f} s, because wsgiload itself was stopped or "
+        "got no CPU time"
+    )
+    limit_s = MAX_SAMPLE_GAP_NS / NS_PER_S
+    return reason_of("missing-samples", "warn", message, round(seconds, 1), limit_s, _REPEAT)
 
 
 def _use(record: CellRecord, variant: ServerVariant, setting: Setting) -> ServerUse:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.catalogue.names import PROFILES, ServerVariant
+from wsgiload.documents.typed import decode_json
 from wsgiload.environments.cache import cache_folder
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import replace_file
@@ -38,7 +39,7 @@ def _read() -> dict[str, StoredCheck]:
     """The stored results by server and profile; empty if they are unreadable or from another
     version."""
     try:
-        return msgspec.json.decode(_file().read_bytes(), type=dict[str, StoredCheck])
+        return decode_json(_file().read_bytes(), dict[str, StoredCheck])
     except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
         return {}
 

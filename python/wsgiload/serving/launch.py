@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 import signal
 import socket
@@ -17,7 +18,7 @@ from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.cell_result import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.environments.system import install_command, missing_packages
-from wsgiload.errors import ServerError, UsageError
+from wsgiload.errors import LoadError, ServerError, UsageError
 from wsgiload.limits import LimitedGroup
 from wsgiload.sampling.listen_queue import listener_pids
 from wsgiload.serving.log import OutputLog, last_line
@@ -27,6 +28,7 @@ HOST = "127.0.0.1"
 BACKLOG = 1_024
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 POLL_S = 0.01
+LOCAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # Limited, because some servers allocate a table entry per possible file descriptor.
 MAX_FDS = 65_536
 
@@ -56,9 +58,24 @@ def raise_fd_limit() -> None:
 def free_port() -> int:
     """A free TCP port of the loopback interface."""
     with socket.socket() as probe:
-        probe.bind((HOST, 0))
+        try:
+            probe.bind((HOST, 0))
+        except OSError as error:
+            require_local_port(error)
+            raise
         port: int = probe.getsockname()[1]
     return port
+
+
+def require_local_port(error: OSError) -> None:
+    """Raise LoadError if the client has no free local port, for which no server is to blame."""
+    if error.errno in (errno.EADDRNOTAVAIL, errno.EADDRINUSE):
+        first, last = LOCAL_PORTS.read_text().split()
+        raise LoadError(
+            f"the client has no free local port: all of {first} to {last} are in use",
+            "wait a minute until closed connections free theirs, or as root run "
+            "`sysctl -w net.ipv4.ip_local_port_range='10240 65535'`",
+        ) from error
 
 
 def require_free_port(port: int) -> None:

@@ -15,7 +15,7 @@ from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import listener_pids
 from wsgiload.serving.exchange import Connection, Response, ResponseTooLarge
-from wsgiload.serving.launch import HOST, ServerProcess
+from wsgiload.serving.launch import HOST, ServerProcess, require_local_port
 from wsgiload.serving.wrong_response import describe_response, exception_in, fix_of
 from wsgiload.units import NS_PER_S
 
@@ -58,6 +58,7 @@ def ask(
     try:
         connection = Connection((HOST, port), timeout_s)
     except OSError as error:
+        require_local_port(error)
         return ProbeResult(None, f"{type(error).__name__}: {error}", is_closed=True)
     try:
         return _exchange(connection, request)
@@ -113,7 +114,7 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
         if wrong_since_ns is not None and now_ns - wrong_since_ns > WRONG_RESPONSE_PATIENCE_NS:
             raise _wrong_response(server, port, probe, expected.request)
         if now_ns - started_ns > expected.ready_timeout_ns:
-            raise ServerError(
+            raise out_of_processes(server, STEP) or ServerError(
                 f"{server.variant.id} gave no correct response within "
                 f"{expected.ready_timeout_ns / NS_PER_S:g} s "
                 f"({probe.problem})",
@@ -131,6 +132,9 @@ def _end_of(server: ServerProcess, when: str) -> ServerError | None:
         return out_of_memory(server, kills, when, STEP)
     if server.exit_code() is None:
         return None
+    refused = out_of_processes(server, STEP)
+    if refused is not None:
+        return refused
     cause, fix = f"{server.variant.id} {server.describe_exit()}", "see the end of its log"
     return ServerError(cause, fix, step="start", log_tail=server.log_tail())
 
@@ -142,6 +146,21 @@ def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> Se
         f"{server.variant.id} needs more memory than its limit: the kernel OOM-killed {processes} "
         f"{when}",
         "raise --memory, or lower the number of workers",
+        step=step,
+        log_tail=server.log_tail(),
+    )
+
+
+def out_of_processes(server: ServerProcess, step: str) -> ServerError | None:
+    """The error for a failed server whose limit on processes refused some; None if it did not."""
+    refused = server.group.refused_processes()
+    if not refused:
+        return None
+    times = "once" if refused == 1 else f"{refused} times"
+    return ServerError(
+        f"{server.variant.id} needs more processes or threads than --pids allows: the kernel "
+        f"refused one {times}",
+        "raise --pids, or lower the number of workers or threads",
         step=step,
         log_tail=server.log_tail(),
     )
@@ -185,6 +204,7 @@ def keeps_connections(server: ServerProcess, port: int, request: Request, timeou
     try:
         connection = Connection((HOST, port), timeout_ns / NS_PER_S)
     except OSError as error:
+        require_local_port(error)
         raise _not_connected(server, error) from error
     try:
         for _ in range(2):

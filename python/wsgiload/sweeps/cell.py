@@ -232,7 +232,7 @@ def _require_survived(server: ServerProcess, record: CellRecord) -> None:
     if kills:
         raise readiness.out_of_memory(server, kills, _under_load(server, record), "load")
     if server.exit_code() is not None:
-        raise ServerError(
+        raise readiness.out_of_processes(server, "load") or ServerError(
             f"{server.variant.id} {server.describe_exit()} under load",
             "see the end of its log",
             step="load",

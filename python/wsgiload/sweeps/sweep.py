@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -52,16 +52,17 @@ from wsgiload.host.revision import revision_of
 from wsgiload.host.topology import read_topology
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Limits
+from wsgiload.loads.descriptors import lowered_default, require_descriptors
 from wsgiload.loads.options import load_plan
 from wsgiload.report import with_answer, write_html
 from wsgiload.report.words import plural, trial_words
 from wsgiload.results.record import CellRecord, Setting, failure_of
+from wsgiload.results.run_lock import exclusive
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import (
     raw_plan,
     read_plan,
     require_same_host,
-    require_same_plan,
     require_same_revision,
     require_same_versions,
     stored_plan,
@@ -229,6 +230,7 @@ def check_loads(experiment: Experiment) -> None:
     for level in experiment.levels:
         url = f"http://127.0.0.1{experiment.request.path}"
         plan = load_plan(url, experiment.request, experiment.load, level, experiment.seed)
+        require_descriptors(experiment.load, level)
         try:
             check_plan(encode(plan))
         except ValueError as error:
@@ -284,31 +286,30 @@ def run_sweep(
 def resume_sweep(
     run_dir: Path,
     events: SweepEvents | None = None,
-    requested: Experiment | None = None,
     slo: tuple[str, ...] = (),
     secrets: Secrets = NO_SECRETS,
 ) -> SweepResult:
     """Resume an interrupted experiment from its stored plan.
 
-    ``requested`` must describe the same experiment. ``slo`` replaces the stored objective, and
+    ``slo`` replaces the stored objective, and
     ``secrets`` contains the values that were not stored. Raises UsageError if the run is complete,
-    or if the plan, the host or a version has changed.
+    if another process writes it, or if the plan, the host or a version has changed.
     """
-    experiment, order, host = read_plan(run_dir, secrets)
-    if experiment.limits.user is None:
-        require_own([run_dir])
-    if requested is not None:
-        require_same_plan(experiment, requested)
-    require_same_host(host, host_facts())
-    require_same_revision(experiment)
-    summary = read(Summary, run_dir / "summary.json")
-    if summary.status == "complete":
-        raise UsageError(
-            f"{run_dir} is complete; there is nothing to resume",
-            f"see its results: wsgiload report {run_dir}",
-        )
-    experiment = replace(experiment, slo=slo or experiment.slo)
-    return _carry_out(experiment, events or SweepEvents(), _Earlier(run_dir, order, summary.cells))
+    with exclusive(run_dir):
+        experiment, order, host = read_plan(run_dir, secrets)
+        if experiment.limits.user is None:
+            require_own([run_dir])
+        require_same_host(host, host_facts())
+        require_same_revision(experiment)
+        summary = read(Summary, run_dir / "summary.json")
+        if summary.status == "complete":
+            raise UsageError(
+                f"{run_dir} is complete; there is nothing to resume",
+                f"see its results: wsgiload report {run_dir}",
+            )
+        experiment = replace(experiment, slo=slo or experiment.slo)
+        earlier = _Earlier(run_dir, order, summary.cells)
+        return _carry_out(experiment, events or SweepEvents(), earlier)
 
 
 def _directory(
@@ -348,17 +349,20 @@ def _carry_out(
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
     interpreters = interpreters_of(experiment, variants)
-    note = environment_note(experiment, interpreters)
-    if note is not None:
-        events.message(note)
+    for note in (environment_note(experiment, interpreters), lowered_default(experiment.load)):
+        if note is not None:
+            events.message(note)
     order = expand(experiment, tuple(variants))
     status: Status = "failed" if earlier is None else "interrupted"
     with (
         chosen_place(limits) as place,
         services_of(experiment, place, cpu_plan, events.message) as running,
+        ExitStack() as stack,
     ):
         app_failure = app_failure_of(experiment, interpreters, place)
         directory = _directory(experiment, earlier, order)
+        if earlier is None:  # ``resume_sweep`` has locked an existing directory
+            stack.enter_context(exclusive(directory.path))
         setting = Setting(experiment, cpu_plan, limits)
         bench = Bench(setting, place.backend, place.janitor, running, events)
         cells = list(earlier.cells) if earlier is not None else []
