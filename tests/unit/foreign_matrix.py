@@ -264,7 +264,7 @@ def outcome(use: Use, fault: str) -> dict[str, object]:
     """Run the command on the file with this fault."""
     path = prepare(use)
     FAULTS[fault](use, path)
-    output, errors = io.StringIO(), io.StringIO()
+    output, errors = io.TextIOWrapper(io.BytesIO()), io.StringIO()
     begin_s = time.monotonic()
     change = changing(path) if fault == "changing" else contextlib.nullcontext()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors), change:

@@ -34,6 +34,7 @@ OWN_READERS = {
     "report/page.py": "files of this package",
     "report/terminal.py": "the null device",
     "cli/_output.py": "the null device",
+    "results/run_lock.py": "locks the run directory and reads nothing of it",
     "results/store.py": "appends to a file of the run",
 }
 

@@ -504,6 +504,6 @@ def test_a_page_on_a_full_disk_names_its_path(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(page_of, "replace_file", full)
     with pytest.raises(UsageError, match=r"cannot write .*/report.html: No space left on device"):
         page_of.write(tmp_path / "report.html", "")

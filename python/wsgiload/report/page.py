@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.documents.page_data import PageData
+from wsgiload.errors import UsageError
 from wsgiload.foreign_files import replace_file
 from wsgiload.foreign_text import visible
 from wsgiload.report.grids import Grid
@@ -83,7 +84,12 @@ def render(template: str, page: object, data: PageData, policy: str | None = Non
 
 def write(path: Path, text: str) -> Path:
     """Write a page atomically and return its path."""
-    replace_file(path, text.encode())
+    try:
+        replace_file(path, text.encode())
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}", "free disk space, or use --html FILE"
+        ) from error
     return path
 
 
