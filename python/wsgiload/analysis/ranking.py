@@ -15,7 +15,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from wsgiload.analysis.aggregate import ServerLevel, counted_runs, has_enough_requests, level_of
+from wsgiload.analysis.absence import enough_requests
+from wsgiload.analysis.aggregate import ServerLevel, counted_runs, level_of
 from wsgiload.documents.answer import RankedService, RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Comparison
@@ -118,9 +119,14 @@ def _entry(place: _Place) -> RankingEntry:
         workers=settings.workers if settings is not None else None,
         threads=settings.threads if settings is not None else None,
         tied_with=(),
-        few_requests_beyond=not all(has_enough_requests(cell, float(P99)) for cell in runs),
+        few_requests_beyond=any(_has_few_requests(cell) for cell in runs),
         services=_services(runs),
     )
+
+
+def _has_few_requests(cell: CellResult) -> bool:
+    scheduled = cell.outcomes.scheduled if cell.outcomes is not None else None
+    return not enough_requests(scheduled, float(P99))
 
 
 def _services(runs: Sequence[CellResult]) -> tuple[RankedService, ...]:

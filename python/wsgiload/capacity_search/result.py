@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from wsgiload.analysis.absence import MIN_BEYOND
 from wsgiload.analysis.effective_limit import effective_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.recommend import LOWER_BOUND, is_lower_bound
-from wsgiload.analysis.threshold import MIN_BEYOND
 from wsgiload.capacity_search.fit import FittedRate, fit_threshold
 from wsgiload.capacity_search.limit import limit_of, limiting_services
 from wsgiload.capacity_search.search import Phase, SearchResult

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wsgiload.analysis.absence import min_requests
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.attempts import counted_attempts, is_disturbed
@@ -358,7 +359,7 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
     if not rates:
         return []
     where = words.join_words([level.level for level in reversed(rough)])
-    duration_s = math.ceil(SPARE * words.min_requests(HEADLINE) / min(rates))
+    duration_s = math.ceil(SPARE * min_requests(HEADLINE) / min(rates))
     if not any(level in decisive for level in rough):
         consequence = ", but this does not affect the result"
     elif any(len(ranked(level)) > 1 for level in rough):
