@@ -58,6 +58,13 @@ class Threshold:
         value = _value(self.figure, result)
         return value is not None and _COMPARE[self.comparison](value, self.limit)
 
+    def excess(self, result: Measured) -> float:
+        """The figure divided by its upper limit; infinite if it is unknown."""
+        value = _value(self.figure, result)
+        if value is None:
+            return math.inf
+        return value / self.limit if self.limit else math.inf if value else 0.0
+
     @property
     def requests_needed(self) -> int:
         """The number of requests needed to judge the quantile; 0 for other figures."""

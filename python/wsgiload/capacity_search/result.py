@@ -333,8 +333,14 @@ def exit_code(status: str, servers: Sequence[ServerCapacity], failed: Collection
     missing = [server for server in servers if server.server in failed or server.rate_per_s is None]
     if not missing:
         return EXIT_OK
-    # A server with a lower bound may still meet a threshold that this bound misses.
-    return EXIT_INVALID if all(is_lower_bound(server) for server in missing) else EXIT_THRESHOLD
+    # A server with a lower bound may still meet a threshold that this bound misses, and one without
+    # a confirmed rate met the objective in some trials.
+    is_open = all(is_lower_bound(server) or _is_unconfirmed(server) for server in missing)
+    return EXIT_INVALID if is_open else EXIT_THRESHOLD
+
+
+def _is_unconfirmed(server: ServerCapacity) -> bool:
+    return server.rate_per_s is None and server.bracket[0] is not None
 
 
 def is_unfinished(server: ServerCapacity) -> bool:

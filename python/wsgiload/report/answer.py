@@ -88,7 +88,7 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     elif race is not None:
         status = STATUSES[race.outcome]
         sentence = raced(race, main, contenders, summary.comparisons or ())
-        needs = race_needs(race, summary.experiment) if status == "undecided" else None
+        needs = race_needs(race, main, summary.experiment) if status == "undecided" else None
     elif not can_infer:
         status, sentence = "undecided", quick_look(best, main, contenders)
         needs = compare_needs(summary)
@@ -102,7 +102,8 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     alike = {best.label} if is_leader else _and_ties(best)
     recommended = leanest([entry for entry in contenders if entry.label in alike])
     saturation = saturation_sentence(summary, ranking)
-    command_line = start_of(summary.cells, recommended.cell_ids)
+    has_failed = race is not None and race.outcome == "failed"
+    command_line = None if has_failed else start_of(summary.cells, recommended.cell_ids)
     return Answer(
         question=question_of(summary, main),
         status=status,

@@ -4,12 +4,10 @@ summary.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wsgiload.analysis.absence import min_requests
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.attempts import counted_attempts, is_disturbed
@@ -24,14 +22,13 @@ from wsgiload.report.bottlenecks import bottleneck_lines
 from wsgiload.report.causes import cause_of_failure, cause_of_no_result
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.levels import decisive_levels, ranked
+from wsgiload.report.ranked_figures import enough_s
 
 MAX_CAUTIONS = 5
 # More servers than this are not named.
 MAX_NAMED = 3
 # A disturbance is reported if it changes p99 by more than this factor and this time.
 MATTERS_BY, MATTERS_FROM_NS = 1.1, 100_000
-# Poisson arrivals may be fewer than rate times duration.
-SPARE = 1.1
 
 # Reason and fix by check.
 _ABOUT_SERVERS = {
@@ -359,7 +356,6 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
     if not rates:
         return []
     where = words.join_words([level.level for level in reversed(rough)])
-    duration_s = math.ceil(SPARE * min_requests(HEADLINE) / min(rates))
     if not any(level in decisive for level in rough):
         consequence = ", but this does not affect the result"
     elif any(len(ranked(level)) > 1 for level in rough):
@@ -368,7 +364,7 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
         consequence = ""
     return [
         f"p99 at {where} is imprecise (≈){consequence}. It {words.needed_requests(HEADLINE)} per "
-        f"run. Use --duration {duration_s}s"
+        f"run. Use --duration {enough_s(min(rates))}s"
     ]
 
 

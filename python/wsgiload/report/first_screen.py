@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from wsgiload.analysis.races import race_at
 from wsgiload.documents.answer import Answer, RankingEntry, RankingLevel
 from wsgiload.documents.summary import Summary
 from wsgiload.report import words
@@ -42,7 +43,10 @@ def markdown(summary: Summary) -> str:
 def first_screen(summary: Summary) -> AnswerBox:
     """The first screen."""
     answer = summary.answer or answer_of(summary)
-    tables = [table_of(level, answer.ranking) for level in shown_levels(answer, summary)]
+    tables = [
+        table_of(level, answer.ranking, is_placed=not _has_failed(level, summary))
+        for level in shown_levels(answer, summary)
+    ]
     shown = AnswerBox(
         title=summary.experiment.title,
         question=answer.question,
@@ -75,8 +79,14 @@ def shown_levels(answer: Answer, summary: Summary) -> list[RankingLevel]:
     return decisive_levels(answer.ranking, summary)
 
 
+def _has_failed(level: RankingLevel, summary: Summary) -> bool:
+    """Whether the race at this level ended without any contender, so that no server has a place."""
+    race = race_at(summary.races, level)
+    return race is not None and race.outcome == "failed"
+
+
 def table_of(
-    level: RankingLevel, ranking: Sequence[RankingLevel]
+    level: RankingLevel, ranking: Sequence[RankingLevel], *, is_placed: bool = True
 ) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of the ranked table of one level, with columns for the other levels."""
     others = [one for one in ranking if one.app == level.app and one is not level]
@@ -95,10 +105,10 @@ def table_of(
         *(f"{name}{SERVICE_CPU}" for name in services),
         "memory",
     ]
-    places = _places(level.entries)
+    places = _places(level.entries) if is_placed else {}
     rows = [
         [
-            places[entry.label],
+            places.get(entry.label, words.MISSING),
             entry.label,
             _number(entry.workers),
             _number(entry.threads),

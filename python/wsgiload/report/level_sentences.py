@@ -132,8 +132,18 @@ def raced(
         lean = _lean_words(remaining[0], remaining[1:])
         ending = f"{tie_words(names, race.margin, what, lead)}{elsewhere}{lean}"
     else:
-        ending = open_words(names, what, lead)
+        ending = open_words(names, _untested(names, main, comparisons), what, lead)
     return " ".join(part for part in (ending, dropped_words(race.dropped_out)) if part)
+
+
+def _untested(
+    names: Sequence[str], main: RankingLevel, comparisons: Sequence[Comparison]
+) -> list[str]:
+    """The servers that have no comparison with the first: too few rounds, or too few requests."""
+    leader, *others = names
+    figure = "goodput" if main.rate is None else "p99"
+    compared = {name: comparison_of(leader, name, main, figure, comparisons) for name in others}
+    return [name for name, one in compared.items() if one is None or one.factor is None]
 
 
 def _better_elsewhere(

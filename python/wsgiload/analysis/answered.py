@@ -1,0 +1,27 @@
+"""Whether an experiment answered its question: an objective, or a race. Pure, from a summary."""
+
+from __future__ import annotations
+
+from wsgiload.documents.over_cells import Race
+from wsgiload.documents.summary import Summary
+
+
+def is_unanswered(summary: Summary) -> bool:
+    """Whether an objective has neither a certain recommendation nor a certain miss, or, without an
+    objective, the race of an app has no outcome at the highest rate that a server sustained."""
+    if summary.recommendations:
+        return any(
+            (one.no_recommendation is not None and not one.no_recommendation.is_missed)
+            or (one.recommended is not None and one.recommended.needs is not None)
+            for one in summary.recommendations
+        )
+    by_app: dict[str | None, list[Race]] = {}
+    for race in summary.races or ():
+        by_app.setdefault(race.app, []).append(race)
+    return any(_is_undecided(races) for races in by_app.values())
+
+
+def _is_undecided(races: list[Race]) -> bool:
+    highest_first = sorted(races, key=lambda race: -(race.rate or race.connections or 0.0))
+    decisive = next((race for race in highest_first if race.outcome != "failed"), None)
+    return decisive is None or decisive.outcome == "undecided"
