@@ -26,7 +26,7 @@ from wsgiload.report.first_screen import first_screen, markdown, print_first_scr
 from wsgiload.report.ranked_figures import figure_words
 
 from .filled import filled_summary, outcomes, rates, reason, resources, verdict
-from .invented_cells import cell, experiment, invalid, runs_of, with_p50
+from .invented_cells import cell, experiment, invalid, runs_of, with_p50, within
 
 
 def summary_of(cells: Sequence[CellResult], **facts: Any) -> Summary:
@@ -216,7 +216,10 @@ def test_two_or_three_runs_give_the_range_of_their_intervals(runs: int, expected
 def test_a_tie_in_one_run_names_the_server_of_the_command() -> None:
     small, large = resources(memory_peak_bytes=10**7), resources(memory_peak_bytes=9 * 10**7)
     answer = make_answer(
-        [cell("a", p99_ns=1e6, resources=large), cell("b", p99_ns=1.01e6, resources=small)]
+        [
+            cell("a", p99_ns=1e6, resources=large, uncertainty=within(0.9, 1.2)),
+            cell("b", p99_ns=1.01e6, resources=small, uncertainty=within(0.9, 1.2)),
+        ]
     )
     expected = "the difference from b is within the noise. b needs less memory; the command below starts it."
     assert expected in answer.sentence
@@ -542,7 +545,9 @@ def test_only_shared_ranks_are_marked() -> None:
     cells = [cell(name, p99_ns=low) for name, (low, _) in intervals.items()]
     level = rank(summary_of(cells).cells)[0]
     ties = {"a": ("b",), "b": ("a", "c"), "c": ("b",)}
-    entries = tuple(replace(entry, tied_with=ties[entry.label]) for entry in level.entries)
+    entries = tuple(
+        replace(entry, tied_with=ties[entry.label], undecided_with=()) for entry in level.entries
+    )
 
     _, rows = table_of(replace(level, entries=entries), ())
     assert [row[0] for row in rows] == ["1=", "1=", "3"]

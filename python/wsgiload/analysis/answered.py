@@ -15,6 +15,10 @@ def is_unanswered(summary: Summary) -> bool:
             or (one.recommended is not None and one.recommended.needs is not None)
             for one in summary.recommendations
         )
+    if not summary.races:
+        return False
+    if summary.answer is not None:
+        return summary.answer.status == "undecided"
     by_app: dict[str | None, list[Race]] = {}
     for race in summary.races or ():
         by_app.setdefault(race.app, []).append(race)

@@ -335,9 +335,13 @@ def ranked_by_race(level: RankingLevel, race: Race) -> RankingLevel:
     return replace(
         level,
         entries=tuple(
-            replace(entry, tied_with=tuple(name for name in names if name != entry.label))
-            if entry.label in names
-            else replace(entry, tied_with=())
+            replace(
+                entry,
+                tied_with=tuple(name for name in names if name != entry.label)
+                if entry.label in names
+                else (),
+                undecided_with=(),
+            )
             for entry in entries
         ),
     )

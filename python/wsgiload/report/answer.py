@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.races import after_qualifying, race_at, ranked_by_race
 from wsgiload.analysis.ranking import rank
 from wsgiload.documents.answer import Answer, RankingEntry, RankingLevel
@@ -19,10 +20,19 @@ from wsgiload.documents.summary import Summary
 from wsgiload.report.answer_needs import compare_needs, separating_needs
 from wsgiload.report.cautions import cautions
 from wsgiload.report.command_line import start_of
-from wsgiload.report.level_sentences import alone, quick_look, raced, tie, winner
+from wsgiload.report.level_sentences import (
+    alone,
+    is_won_with_errors,
+    quick_look,
+    raced,
+    tie,
+    winner,
+    with_errors,
+    won_with_errors,
+)
 from wsgiload.report.levels import by_app, main_level, ranked
 from wsgiload.report.question import limits_words, question_of
-from wsgiload.report.races import STATUSES, objective_words, race_needs
+from wsgiload.report.races import STATUSES, duration_needs, objective_words, race_needs
 from wsgiload.report.ranked_figures import leanest
 from wsgiload.report.recommendation import recommendation_sentences
 from wsgiload.report.saturation import saturation_sentence
@@ -41,7 +51,7 @@ def answer_of(summary: Summary) -> Answer:
     cells = after_qualifying(summary.cells, summary.experiment)
     ranking = tuple(
         level if (race := race_at(summary.races, level)) is None else ranked_by_race(level, race)
-        for level in rank(cells, summary.comparisons or ())
+        for level in rank(cells, summary.comparisons or (), _allowed_errors(summary))
     )
     decided = [one for one in summary.recommendations or () if one.recommended is not None]
     if summary.recommendations:
@@ -50,6 +60,18 @@ def answer_of(summary: Summary) -> Answer:
     if len(of_apps) == 1:
         return of_apps[0]
     return _of_several_apps(summary, ranking, of_apps)
+
+
+def _allowed_errors(summary: Summary) -> float | None:
+    """The share of errors that the objective allows; None without an objective."""
+    slo = summary.experiment.slo
+    objective = parse_objective(slo) if slo else None
+    limits = (
+        [one.limit for one in objective.thresholds if one.figure == "error_rate"]
+        if objective
+        else []
+    )
+    return max(limits, default=None)
 
 
 def _of_app(summary: Summary, levels: tuple[RankingLevel, ...]) -> Answer:
@@ -85,6 +107,8 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     status: Status
     if len(contenders) == 1:
         status, sentence = "decided", alone(best, main)
+    elif race is not None and is_won_with_errors(race, main):
+        status, sentence = "undecided", won_with_errors(race, main, best)
     elif race is not None:
         status = STATUSES[race.outcome]
         sentence = raced(race, main, contenders, summary.comparisons or ())
@@ -92,6 +116,9 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     elif not can_infer:
         status, sentence = "undecided", quick_look(best, main, contenders)
         needs = compare_needs(summary)
+    elif best.undecided_with:
+        status, sentence = "undecided", quick_look(best, main, contenders)
+        needs = duration_needs(main) or compare_needs(summary)
     elif best.tied_with:
         status, sentence = "tie", tie(best, main, contenders, summary.comparisons or ())
         needs = separating_needs(summary, best, main, contenders)
@@ -102,12 +129,12 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     alike = {best.label} if is_leader else _and_ties(best)
     recommended = leanest([entry for entry in contenders if entry.label in alike])
     saturation = saturation_sentence(summary, ranking)
-    has_failed = race is not None and race.outcome == "failed"
-    command_line = None if has_failed else start_of(summary.cells, recommended.cell_ids)
+    has_winner = race is None or not (race.outcome == "failed" or is_won_with_errors(race, main))
+    command_line = None if not has_winner else start_of(summary.cells, recommended.cell_ids)
     return Answer(
         question=question_of(summary, main),
         status=status,
-        sentence=" ".join(part for part in (sentence, saturation) if part),
+        sentence=" ".join(part for part in (sentence, with_errors(main), saturation) if part),
         command_line=command_line,
         command_of=None if command_line is None else recommended.label,
         needs=needs,

@@ -18,6 +18,7 @@ from wsgiload.report.levels import decisive_levels, ranked
 from wsgiload.report.ranked_figures import p99_words
 
 _NOT_RANKED = {
+    "errors": "errors",
     "overloaded": "not sustained",
     "invalid": "invalid",
     "failed": "failed",
@@ -68,7 +69,9 @@ def first_screen(summary: Summary) -> AnswerBox:
 def _needs_label(answer: Answer, summary: Summary) -> str:
     """The label of the fix: whether it confirms the ranking or decides it."""
     first = [ranked(level)[:1] for level in shown_levels(answer, summary)]
-    leads = len(first) == 1 and any(not entry.tied_with for entry in first[0])
+    leads = len(first) == 1 and any(
+        not (entry.tied_with or entry.undecided_with) for entry in first[0]
+    )
     if leads and answer.status == "undecided" and not (summary.races or summary.recommendations):
         return "To confirm this ranking"
     return "To decide"
@@ -125,13 +128,14 @@ def table_of(
 
 
 def _places(entries: Sequence[RankingEntry]) -> dict[str, str]:
-    """The place of each server; servers that are tied with the first of their group share it."""
+    """The place of each server; servers whose order relative to the first of their group is not
+    known share it."""
     places: dict[str, int] = {}
     first: RankingEntry | None = None
     for position, entry in enumerate(entries, start=1):
         if entry.status != "ranked":
             continue
-        is_tied = first is not None and entry.label in first.tied_with
+        is_tied = first is not None and entry.label in (*first.tied_with, *first.undecided_with)
         if first is None or not is_tied:
             first = entry
             places[entry.label] = position
@@ -139,8 +143,10 @@ def _places(entries: Sequence[RankingEntry]) -> dict[str, str]:
             places[entry.label] = places[first.label]
 
     taken = list(places.values())
+    shared = "?" if any(entry.undecided_with for entry in entries) else "="
     words_of = {
-        label: f"{place}{'=' if taken.count(place) > 1 else ''}" for label, place in places.items()
+        label: f"{place}{shared if taken.count(place) > 1 else ''}"
+        for label, place in places.items()
     }
     return {entry.label: words_of.get(entry.label, words.MISSING) for entry in entries}
 

@@ -84,14 +84,21 @@ def _why(drop: RaceDropout) -> str:
     return f"behind {drop.behind} by a factor of {drop.factor:.2f} after {rounds}"
 
 
+def duration_needs(level: RankingLevel) -> str | None:
+    """The duration of a trial with which servers can be compared; None if it was long enough."""
+    ranked = [entry for entry in level.entries if entry.status == "ranked"]
+    if not level.rate or not any(entry.few_requests_beyond for entry in ranked):
+        return None
+    needed = words.needed_requests(HEADLINE)
+    return f"use --duration {enough_s(level.rate)}s, because p99 {needed} per trial"
+
+
 def race_needs(race: Race, level: RankingLevel, experiment: ExperimentFacts) -> str:
     """The budget, or the duration of a trial, with which a decision is expected."""
     if race.outcome == "failed":
         return "use lower --rates; the reasons are listed below"
-    racing = [entry for entry in level.entries if entry.label in race.contenders]
-    if level.rate and any(entry.few_requests_beyond for entry in racing):
-        needed = words.needed_requests(HEADLINE)
-        return f"use --duration {enough_s(level.rate)}s, because p99 {needed} per trial"
+    if (needs := duration_needs(level)) is not None:
+        return needs
     budget_s = experiment.budget_s or 0.0
     if race.rounds_left is None:
         minutes = math.ceil(_TIMES_AS_LONG * budget_s / 60)
