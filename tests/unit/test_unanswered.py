@@ -18,7 +18,7 @@ from wsgiload.documents.summary import Summary
 from wsgiload.report.answer import answer_of
 from wsgiload.report.first_screen import first_screen
 
-from .filled import filled_summary, outcomes
+from .filled import filled_summary, outcomes, rates, reason, verdict
 from .invented_cells import cell, runs_of
 
 MS = 1e6
@@ -88,6 +88,32 @@ def test_only_an_undecided_race_is_unanswered() -> None:
     all_failed = [*runs_of("a", [None] * 2), *runs_of("b", [None] * 2)]
     assert is_unanswered(race(all_failed))
     assert answer_of(race(all_failed)).command_line is None
+
+
+def refusing(name: str) -> CellResult:
+    """84 % of the responses are 503, with the cause in the body."""
+    message = '16,800 of 20,000 requests got an incorrect response: status 503, "pool exhausted"'
+    finding = replace(reason("wrong-responses", "warn", message), fix="see the server's log")
+    return cell(
+        name,
+        p99_ns=None,
+        outcomes=outcomes(20_000, 3_200, http_status=16_800),
+        rate_result=rates(160.0, offered_per_s=1000.0),
+        verdict=verdict("warn", "server", finding, reason("failed", "warn", "some failed")),
+    )
+
+
+def test_errors_come_before_lower_rates(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = filled_summary({"servers": ("a",), "rates": (1000.0,), "runs": 1}, [refusing("a")])
+    answered, answer = with_answer(analyse(summary))
+    assert answer.needs is not None
+    assert answer.needs.startswith("resolve the errors of a first: 16,800 of 20,000 requests")
+    assert 'status 503, "pool exhausted"' in answer.needs
+    assert "lower --rates" not in answer.needs
+    assert answer.warnings[0].startswith("a: 16,800 of 20,000 requests")
+    assert not any("count as infinitely slow" in line for line in answer.warnings)
+    assert code_of_answer(answered, 0, ["sweep"]) == 98
+    assert capsys.readouterr().err.startswith("wsgiload: undecided")
 
 
 FEW = outcomes(899)

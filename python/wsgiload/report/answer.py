@@ -14,7 +14,9 @@ import msgspec
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.races import after_qualifying, race_at, ranked_by_race
 from wsgiload.analysis.ranking import rank
+from wsgiload.analysis.wrong_response_finding import errors_to_resolve
 from wsgiload.documents.answer import Answer, RankingEntry, RankingLevel
+from wsgiload.documents.over_cells import Race
 from wsgiload.documents.recommendation import Recommendation
 from wsgiload.documents.summary import Summary
 from wsgiload.report.answer_needs import compare_needs, separating_needs
@@ -112,7 +114,7 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     elif race is not None:
         status = STATUSES[race.outcome]
         sentence = raced(race, main, contenders, summary.comparisons or ())
-        needs = race_needs(race, main, summary.experiment) if status == "undecided" else None
+        needs = _race_needs(summary, race, main) if status == "undecided" else None
     elif not can_infer:
         status, sentence = "undecided", quick_look(best, main, contenders)
         needs = compare_needs(summary)
@@ -143,6 +145,11 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     )
 
 
+def _race_needs(summary: Summary, race: Race, level: RankingLevel) -> str:
+    errors = errors_to_resolve(summary.cells, level) if race.outcome == "failed" else None
+    return errors or race_needs(race, level, summary.experiment)
+
+
 def _and_ties(entry: RankingEntry) -> set[str]:
     return {entry.label, *entry.tied_with}
 
@@ -156,6 +163,9 @@ def _of_objective(
     results = (one.no_recommendation or one.recommended for one in entries)
     needs = [result.needs for result in results if result is not None]
     open_needs = list(dict.fromkeys(need for need in needs if need is not None))
+    if ranking and not decided:
+        errors = errors_to_resolve(summary.cells, ranking[-1])
+        open_needs = open_needs if errors is None else [errors]
     has_ties = any(one.recommended is not None and one.recommended.tied for one in entries)
     status: Status = "undecided" if open_needs else "tie" if has_ties else "decided"
     label = decided[0].recommended.server if decided and decided[0].recommended else None
@@ -194,14 +204,17 @@ def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answ
         status="undecided",
         sentence=sentence,
         command_line=None,
-        needs=_needs(ranking[-1].entries) if ranking else None,
+        needs=_needs(summary, ranking[-1]) if ranking else None,
         warnings=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )
 
 
-def _needs(entries: Iterable[RankingEntry]) -> str:
-    if all(entry.status == "failed" for entry in entries):
+def _needs(summary: Summary, lowest: RankingLevel) -> str:
+    errors = errors_to_resolve(summary.cells, lowest)
+    if errors is not None:
+        return errors
+    if all(entry.status == "failed" for entry in lowest.entries):
         return "resolve the failures listed below"
     return "use lower --rates; the reasons are listed below"
 

@@ -13,6 +13,7 @@ from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.attempts import counted_attempts, is_disturbed
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import level_words
+from wsgiload.analysis.wrong_response_finding import CHECK, wrong_responses_of
 from wsgiload.documents.answer import RankingLevel
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import ErrorBudget
@@ -117,6 +118,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     lines = [
         *_failed_early(summary),
         *_not_ranked(ranking, cells),
+        *_wrong_responses(measured),
         *bottleneck_lines(counted),
         *_about_servers(measured),
         *_upper_bounds(measured),
@@ -214,11 +216,22 @@ def _at(label: str, levels: Sequence[str], ranking: Sequence[RankingLevel]) -> s
 # --- uncertainty at the load level that the conclusion is about
 
 
+def _wrong_responses(measured: _Measured) -> list[str]:
+    """The servers that responded with errors, with the status and the start of the body."""
+    return [
+        f"{name}: {words.with_fix(f'{reason.message} ({CHECK})', reason.fix)}"
+        for name, reason in wrong_responses_of(measured.here).items()
+    ]
+
+
 def _about_servers(measured: _Measured) -> list[str]:
     """Warnings about individual servers: one line per check with the servers' names."""
     servers: dict[str, dict[str, None]] = {}
+    explained = wrong_responses_of(measured.here)
     for cell in measured.here:
         for check in _checks(cell, _ABOUT_SERVERS):
+            if check == "failed" and server_of(cell) in explained:
+                continue
             servers.setdefault(check, {})[server_of(cell)] = None
     return [
         f"{words.join_names(list(servers[check]))}: {reason} ({check}){f'. {fix}' if fix else ''}"
