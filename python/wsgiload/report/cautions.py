@@ -67,7 +67,7 @@ _ABOUT_SERVERS = {
 # Checks for causes that can only lengthen response times, because these start at the scheduled send
 # time.
 _LENGTHENING = {
-    "contaminated": "other processes competed for the CPU during",
+    "contaminated": "other processes may have kept the server or the generator waiting in",
     "steal": "the hypervisor took CPU time during",
     "host-not-idle": "the host was not idle before",
     "client-stalls": "the generator stalled during",
