@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from wsgiload.analysis.answered import is_unanswered
 from wsgiload.analysis.over_cells import analyse
+from wsgiload.cli import run
 from wsgiload.cli._decide import code_of_answer, deciding_command, program
 from wsgiload.documents.answer import Answer
 from wsgiload.documents.cell_result import CellResult
@@ -20,6 +22,7 @@ from wsgiload.report.first_screen import first_screen
 
 from .filled import filled_summary, outcomes, rates, reason, verdict
 from .invented_cells import cell, runs_of
+from .report_fixture import write_run
 
 MS = 1e6
 
@@ -133,3 +136,9 @@ def test_servers_that_were_never_compared_are_not_called_not_worse() -> None:
     )
     command = deciding_command(answer.needs, summary, ["sweep"])
     assert command is not None and "sweep --duration 2s  # about 10 min" in command
+
+
+def test_a_report_with_an_undecided_objective_has_exit_code_98(tmp_path: Path) -> None:
+    run_dir = write_run(tmp_path / "run", runs=1)
+    assert run(["report", str(run_dir)]) == 0
+    assert run(["report", str(run_dir), "--slo", "p99<50ms"]) == 98

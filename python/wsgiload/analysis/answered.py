@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from wsgiload.analysis.wrong_response_finding import errors_to_resolve
 from wsgiload.documents.over_cells import Race
+from wsgiload.documents.recommendation import Recommendation
 from wsgiload.documents.summary import Summary
 
 
@@ -12,11 +15,7 @@ def is_unanswered(summary: Summary) -> bool:
     objective, the race of an app has no outcome at the highest rate that a server sustained; or,
     without a race, no server is ranked because of errors."""
     if summary.recommendations:
-        return any(
-            (one.no_recommendation is not None and not one.no_recommendation.is_missed)
-            or (one.recommended is not None and one.recommended.needs is not None)
-            for one in summary.recommendations
-        )
+        return are_open(summary.recommendations)
     if not summary.races:
         return _is_prevented_by_errors(summary)
     if summary.answer is not None:
@@ -25,6 +24,15 @@ def is_unanswered(summary: Summary) -> bool:
     for race in summary.races or ():
         by_app.setdefault(race.app, []).append(race)
     return any(_is_undecided(races) for races in by_app.values())
+
+
+def are_open(recommendations: Sequence[Recommendation]) -> bool:
+    """Whether the objective of an app has neither a certain recommendation nor a certain miss."""
+    return any(
+        (one.no_recommendation is not None and not one.no_recommendation.is_missed)
+        or (one.recommended is not None and one.recommended.needs is not None)
+        for one in recommendations
+    )
 
 
 def _is_prevented_by_errors(summary: Summary) -> bool:

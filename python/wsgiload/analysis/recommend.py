@@ -525,8 +525,15 @@ def _unconfirmed(servers: Sequence[ServerCapacity]) -> NoRecommendation:
         return refusal(
             f"the search failed on every server: {failures[0]}", "fix this and repeat the search"
         )
+    reached = [(low, server.server) for server in servers if (low := server.bracket[0]) is not None]
+    candidate = ""
+    if reached:
+        low_per_s, best = max(reached)
+        candidate = (
+            f"; the best so far is {best}, which met it at {low_per_s:,.10g}/s in the search"
+        )
     return refusal(
-        "no rate was confirmed for any configuration",
+        f"no rate was confirmed for any configuration{candidate}",
         "use longer trials (--duration)",
         is_missed=all(server.bracket[0] is None for server in servers),
     )
