@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from wsgiload.documents.cell_result import CellResult
-from wsgiload.documents.load_report import Bounds
+from wsgiload.documents.load_report import Bounds, QuantileUncertainty, Uncertainty
 
 from .filled import exactly, filled_cell, outcomes, rates, verdict
 
@@ -41,6 +41,24 @@ def cell(name: str, run: int = 1, p99_ns: float | None = 10e6, **changes: Any) -
     }
 
     return filled_cell(**defaults | changes)
+
+
+def within(low_ms: float, high_ms: float | None, **others: tuple[float, float]) -> Uncertainty:
+    """The interval of p99 within one run and, as ``p50``, that of the median."""
+    ends: dict[str, tuple[float, float | None]] = {"0.99": (low_ms, high_ms)}
+    ends |= {f"0.{name.removeprefix('p').rstrip('0')}": pair for name, pair in others.items()}
+    return Uncertainty(
+        offered_quantiles_ns={
+            key: QuantileUncertainty(
+                interval_95_ns=(round(low * 1e6), None if high is None else round(high * 1e6)),
+                effective_requests=None,
+                resolution_status="resolved",
+                reason=None,
+            )
+            for key, (low, high) in ends.items()
+        },
+        response_time_ns={},
+    )
 
 
 def runs_of(name: str, p99s_ns: Sequence[float | None], **changes: Any) -> list[CellResult]:

@@ -25,8 +25,8 @@ from wsgiload.report.command_line import start_of_cell, to_paste, to_run
 from wsgiload.report.first_screen import first_screen, markdown, print_first_screen, table_of
 from wsgiload.report.ranked_figures import figure_words
 
-from .filled import filled_summary, outcomes, rates, reason, resources, verdict
-from .invented_cells import cell, experiment, invalid, runs_of, with_p50
+from .filled import distribution, filled_summary, outcomes, rates, reason, resources, verdict
+from .invented_cells import cell, experiment, invalid, runs_of, with_p50, within
 
 
 def summary_of(cells: Sequence[CellResult], **facts: Any) -> Summary:
@@ -216,7 +216,10 @@ def test_two_or_three_runs_give_the_range_of_their_intervals(runs: int, expected
 def test_a_tie_in_one_run_names_the_server_of_the_command() -> None:
     small, large = resources(memory_peak_bytes=10**7), resources(memory_peak_bytes=9 * 10**7)
     answer = make_answer(
-        [cell("a", p99_ns=1e6, resources=large), cell("b", p99_ns=1.01e6, resources=small)]
+        [
+            cell("a", p99_ns=1e6, resources=large, uncertainty=within(0.9, 1.2)),
+            cell("b", p99_ns=1.01e6, resources=small, uncertainty=within(0.9, 1.2)),
+        ]
     )
     expected = "the difference from b is within the noise. b needs less memory; the command below starts it."
     assert expected in answer.sentence
@@ -236,10 +239,7 @@ def test_high_rates_keep_their_digits() -> None:
 
 
 def test_without_saturation_the_answer_names_a_rate_that_would_saturate() -> None:
-    cells = [
-        cell("a", p99_ns=1e6, resources=resources(cpu_cores_mean=0.4)),
-        cell("b", p99_ns=2e6, resources=resources(cpu_cores_mean=0.1)),
-    ]
+    cells = [_busy("a", cores=0.4), _busy("b", cores=0.1)]
     expected = (
         "No server saturated at 1,000/s. CPU use suggests that a would saturate first, "
         "near 2,500/s (try --rates 3000)."
@@ -338,6 +338,40 @@ def settings(*command: str, **environment: str) -> ServerSettings:
         environment=environment,
         versions=Versions(server="1", python="3.12", packages={}),
     )
+
+
+def _busy(
+    name: str, cores: float, service_ms: float = 0.5, threads: int | None = None
+) -> CellResult:
+    """A server at 1,000/s with this CPU use and mean service time."""
+    chosen = None if threads is None else replace(settings("serve"), threads=threads)
+    used = resources(cpu_cores_mean=cores, cpu_ns_per_request=round(cores * 1e6))
+    service = distribution(mean=service_ms * 1e6)
+    return cell(name, resources=used, service_time_ns=service, settings=chosen)
+
+
+@pytest.mark.parametrize(
+    ("cells", "ending"),
+    [
+        ([_busy("lock", 0.1, 14.0)], "No server saturated at 1,000/s."),
+        ([_busy("lock", 0.1, 14.0), _busy("a", 0.4)], "No server saturated at 1,000/s."),
+        (
+            [_busy("one", 0.01, 12.0, threads=1)],
+            "With 1 request at a time, 12.0 ms each, one would saturate near 83/s at the latest "
+            "(try --rates 100).",
+        ),
+        (
+            [_busy("pool", 0.01, 30.0, threads=8), _busy("a", 0.4)],
+            "With 8 requests at a time, 30.0 ms each, pool would saturate near 270/s at the latest "
+            "(try --rates 350).",
+        ),
+        ([_busy("a", 0.4, 1.5, threads=16)], "(try --rates 3000)."),
+    ],
+)
+def test_cpu_use_alone_does_not_predict_the_capacity_of_a_server_that_waits(
+    cells: list[CellResult], ending: str
+) -> None:
+    assert make_answer(cells).sentence.endswith(ending)
 
 
 def test_a_pasted_command_has_no_internal_paths_and_a_usual_port() -> None:
@@ -542,7 +576,9 @@ def test_only_shared_ranks_are_marked() -> None:
     cells = [cell(name, p99_ns=low) for name, (low, _) in intervals.items()]
     level = rank(summary_of(cells).cells)[0]
     ties = {"a": ("b",), "b": ("a", "c"), "c": ("b",)}
-    entries = tuple(replace(entry, tied_with=ties[entry.label]) for entry in level.entries)
+    entries = tuple(
+        replace(entry, tied_with=ties[entry.label], undecided_with=()) for entry in level.entries
+    )
 
     _, rows = table_of(replace(level, entries=entries), ())
     assert [row[0] for row in rows] == ["1=", "1=", "3"]

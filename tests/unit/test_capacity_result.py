@@ -356,7 +356,7 @@ def test_a_missed_confirmation_leaves_no_rate() -> None:
     capacity = server_result(state(missed), OBJECTIVE, 120 * NS_PER_S)
     assert (capacity.rate_per_s, capacity.bracket) == (None, (100.0, 102.0))
     assert capacity.verdict.reasons[0].check == "not-confirmed"
-    assert exit_code("complete", [capacity]) == 99
+    assert exit_code("complete", [capacity]) == 98, "some trials met the objective"
 
 
 def test_invalid_trials_are_listed_and_too_many_of_them_invalidate_the_search() -> None:

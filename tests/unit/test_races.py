@@ -202,12 +202,19 @@ def test_an_undecided_race_names_the_budget_that_would_decide_it() -> None:
 
     answer = answer_of(_summary(OPEN))
     assert answer.status == "undecided"
-    assert "but near is not significantly worse." in answer.sentence
+    assert "but near was not tested against it." in answer.sentence, "three rounds are no test"
     assert answer.needs is not None
 
     minutes = int(re.fullmatch(r"run .* \(--budget (\d+)m\)", answer.needs)[1])  # type: ignore[index]
     assert minutes * 60 > BUDGET_S
     assert answer.command_line is None  # the invented cells have no settings
+
+
+def test_a_tested_rival_is_not_significantly_worse() -> None:
+    close = _raced(dict.fromkeys(("near", "fast"), 5), {"near": 11.5, "fast": 10})
+    answer = answer_of(_summary(close))
+    assert answer.status == "undecided"
+    assert "but near is not significantly worse." in answer.sentence
 
 
 def test_servers_that_all_failed_have_no_winner() -> None:

@@ -450,6 +450,21 @@ def test_the_largest_capacity_is_recommended_unless_intervals_overlap() -> None:
     assert "overlap" in near.reason
 
 
+def test_an_unconfirmed_search_names_the_best_server_so_far() -> None:
+    open_ends = [searched("a", None, None, bracket=(90.0, 95.0)), searched("b", None, None)]
+    result = recommend_capacity(open_ends)
+    assert isinstance(result, NoRecommendation)
+    assert result.reason.endswith("the best so far is a, which met it at 90/s in the search")
+    assert not result.is_missed
+
+    missed = recommend_capacity(open_ends[1:])
+    assert isinstance(missed, NoRecommendation)
+    assert (missed.reason, missed.is_missed) == (
+        "no rate was confirmed for any configuration",
+        True,
+    )
+
+
 def test_no_recommendation_if_another_capacity_may_be_larger() -> None:
     doubtful = verdict("warn", "host", reason("lower-bound", value=0.1))
     clean = searched("clean", 300.0, (290.0, 305.0))

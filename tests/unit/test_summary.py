@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from wsgiload.analysis.ground_truth import max_sent_requests
 from wsgiload.catalogue.names import load_catalogue
+from wsgiload.documents.attribution_result import AttributionResult
 from wsgiload.documents.cell_result import CellFailure, CellResult, ExitStatus
 from wsgiload.documents.codec import read, to_plain
 from wsgiload.documents.load_report import LoadReport
@@ -28,6 +29,7 @@ from wsgiload.loads.request import Request
 from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.summary import SweepProgress, exit_code, summarise_cell, summarise_sweep
 from wsgiload.sampling.external_counters import ExternalReading, TcpCounts
+from wsgiload.sampling.processes import ProcessUsage
 from wsgiload.sampling.sampler import Sample
 from wsgiload.serving.launch import ServerExit
 from wsgiload.units import NS_PER_S
@@ -262,6 +264,63 @@ def test_external_counts_are_stored_and_checked(record: CellRecord) -> None:
     assert unwatched.not_checked is not None
     assert [one.check for one in unwatched.not_checked] == ["noise-floor", "app-calls"]
     assert status_of(unwatched)[0] == "valid"
+
+
+def _attribution(foreign: float, waited: float | None) -> AttributionResult:
+    return AttributionResult(
+        resolution_ns=1,
+        exposures=(),
+        fingerprints=(),
+        slowest=None,
+        slowest_ratio=None,
+        worker_imbalance=None,
+        other_cpu_ratio=foreign,
+        cpu_wait_ratio=waited,
+    )
+
+
+def _processes(waited_ms: int) -> list[ProcessUsage]:
+    """One process that waited so long in a second."""
+    ends = ((0, 0), (NS_PER_S, waited_ms * 1_000_000))
+    return [ProcessUsage(t_ns, 1, None, 0, wait_ns, 1) for t_ns, wait_ns in ends]
+
+
+@pytest.mark.parametrize(
+    ("foreign", "waited", "processes", "message"),
+    [
+        (0.4, 0.003, [], None),
+        (0.4, None, _processes(3), None),
+        (
+            0.4,
+            0.2,
+            [],
+            "the server waited 20 % of the time for a core, while other processes used 40 %",
+        ),
+        (0.4, None, _processes(200), "the server waited 20 % of the time for a core, while other"),
+        (0.4, None, [], "other processes used 40 % of the machine's CPU time; whether the server"),
+        (0.0, 0.2, [], "the server waited 20 % of the time for a core that other processes used"),
+        (0.0, None, _processes(200), None),
+    ],
+)
+def test_other_processes_contaminate_a_trial_only_by_their_effect(
+    record: CellRecord,
+    foreign: float,
+    waited: float | None,
+    processes: list[ProcessUsage],
+    message: str | None,
+) -> None:
+    assert record.load is not None and record.load.client is not None
+    client = msgspec.structs.replace(record.load.client, run_queue_wait_ns=0)
+    busy = replace(
+        changed(record, client=client),
+        attribution=_attribution(foreign, waited),
+        processes=processes,
+    )
+    verdict = summarise_cell(busy, FOUND["wsgiref"], setting()).verdict
+    assert verdict is not None
+    found = [reason.message for reason in verdict.reasons if reason.check == "contaminated"]
+    assert bool(found) == (message is not None)
+    assert message is None or found[0].startswith(message)
 
 
 def test_an_unenforced_limit_is_listed_and_named_in_a_warning(record: CellRecord) -> None:

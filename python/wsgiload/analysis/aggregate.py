@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean, median, stdev, variance
 from typing import Literal
 
+from wsgiload.analysis.absence import absence_of
 from wsgiload.analysis.attempts import counted_attempts, is_discarded
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Aggregate, AggregateFigure, AggregateFigures
@@ -62,8 +63,8 @@ def counted_runs(cells: Sequence[CellResult]) -> dict[ServerLevel, dict[int, Cel
 
 
 def figure_of(cell: CellResult, figure: str) -> float | None:
-    """A quantile in nanoseconds (infinite if not met), or correct responses per second; None:
-    unknown."""
+    """A quantile in nanoseconds (infinite if not met, or if only a lower bound is known), or
+    correct responses per second; None: unknown."""
     is_valid = cell.verdict is not None and cell.verdict.status != "invalid"
     is_usable = is_valid and cell.failure is None
     if figure == GOODPUT:
@@ -73,9 +74,10 @@ def figure_of(cell: CellResult, figure: str) -> float | None:
     if not is_usable:
         return math.inf
     probability = QUANTILES[figure]
-    bounds = (cell.offered_quantiles_ns or {}).get(f"{probability:g}")
-    if bounds is None or not has_enough_requests(cell, probability):
-        return None
+    absence = absence_of(cell, probability)
+    if absence is not None:
+        return math.inf if absence.kind in ("infinite", "lower_bound") else None
+    bounds = (cell.offered_quantiles_ns or {})[f"{probability:g}"]
     return math.inf if bounds.high is None else float(bounds.high)
 
 
@@ -92,12 +94,6 @@ def figures_of(figures: AggregateFigures, name: str) -> AggregateFigure:
             return figures.goodput
         case _:
             raise ValueError(f"there is no figure {name!r}")
-
-
-def has_enough_requests(cell: CellResult, probability: float) -> bool:
-    """Whether at least ten requests lie beyond the quantile."""
-    outcomes = cell.outcomes
-    return outcomes is not None and outcomes.scheduled * (1 - probability) >= 10 - 1e-9
 
 
 def aggregate_cells(

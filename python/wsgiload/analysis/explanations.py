@@ -75,9 +75,10 @@ _OF_SWEEPS = (
     ),
     _one(
         "contaminated",
-        "the CPU time of other processes, and the time that the server waited for a core",
-        "Other processes used more than 10 % of the machine's CPU time, or the server waited for a "
-        "core for more than 5 % of the time.",
+        "the time that the server and the generator waited for a core, and the CPU time of others",
+        "The server waited for a core for more than 5 % of the time, or the generator did while "
+        "other processes used more than 10 % of the machine's CPU time. If the server's waits are "
+        "not known, the CPU time of others alone is reported.",
         _QUIET,
     ),
     _one(

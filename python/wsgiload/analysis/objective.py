@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from wsgiload.analysis.absence import MIN_BEYOND
 from wsgiload.analysis.disturbance import delay_of, delay_words, disturbance_of
 from wsgiload.analysis.threshold import (
-    MIN_BEYOND,
     QUANTILES,
     Measured,
     Threshold,

@@ -318,9 +318,11 @@ def race_at(races: Sequence[Race] | None, level: RankingLevel) -> Race | None:
 
 
 def ranked_by_race(level: RankingLevel, race: Race) -> RankingLevel:
-    """Contenders first, then the others, the last to drop out first; contenders without a winner
-    are tied."""
-    order = [*race.contenders, *(drop.server for drop in reversed(race.dropped_out))]
+    """Contenders first, then the servers that fell behind, the last to drop out first; contenders
+    without a winner are tied. Servers that missed an objective or failed keep their order, because
+    when they dropped out says nothing about them."""
+    behind = [drop.server for drop in reversed(race.dropped_out) if drop.factor is not None]
+    order = [*race.contenders, *behind]
     places = {name: place for place, name in enumerate(order)}
     tied = () if race.outcome == "winner" else race.contenders
 
@@ -333,9 +335,13 @@ def ranked_by_race(level: RankingLevel, race: Race) -> RankingLevel:
     return replace(
         level,
         entries=tuple(
-            replace(entry, tied_with=tuple(name for name in names if name != entry.label))
-            if entry.label in names
-            else replace(entry, tied_with=())
+            replace(
+                entry,
+                tied_with=tuple(name for name in names if name != entry.label)
+                if entry.label in names
+                else (),
+                undecided_with=(),
+            )
             for entry in entries
         ),
     )

@@ -15,7 +15,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from wsgiload.analysis.aggregate import ServerLevel, counted_runs, has_enough_requests, level_of
+from wsgiload.analysis.absence import enough_requests
+from wsgiload.analysis.aggregate import ServerLevel, counted_runs, level_of
 from wsgiload.documents.answer import RankedService, RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Comparison
@@ -23,7 +24,7 @@ from wsgiload.statistics.effect import MIN_RUNS
 from wsgiload.statistics.effect import mean_interval as t_interval
 
 P99 = "0.99"
-P50 = "0.5"
+P50, P90 = "0.5", "0.9"
 # A server sustains a load level if it gives this share of all requests a correct response, and this
 # share of the scheduled ones in time.
 SUSTAINED_RATIO = 0.99
@@ -31,7 +32,8 @@ SUSTAINED_GOODPUT = 0.95
 # With fewer than four runs, goodputs within this factor are tied.
 CLOSE_GOODPUT = 1.1
 
-Status = Literal["ranked", "overloaded", "invalid", "failed"]
+Status = Literal["ranked", "errors", "overloaded", "invalid", "failed"]
+_STATUSES: tuple[Status, ...] = ("ranked", "errors", "overloaded", "invalid", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,12 @@ class _Place:
 
 
 def rank(
-    cells: Sequence[CellResult], comparisons: Sequence[Comparison] = ()
+    cells: Sequence[CellResult],
+    comparisons: Sequence[Comparison] = (),
+    allowed_errors: float | None = None,
 ) -> tuple[RankingLevel, ...]:
-    """``ranking`` of an answer, the highest load level first."""
+    """``ranking`` of an answer, the highest load level first. A server with a larger share of
+    errors than allowed is not ranked; by default, none are allowed if another server has none."""
     runs_by_level = counted_runs(cells)
     trials_by_level: dict[ServerLevel, list[CellResult]] = {}
     for cell in cells:
@@ -60,7 +65,7 @@ def rank(
         by_level.setdefault(key, []).append(place)
 
     return tuple(
-        _ranked_level(key, places, comparisons)
+        _ranked_level(key, places, comparisons, allowed_errors)
         for key, places in sorted(by_level.items(), key=lambda item: -item[0][0])
     )
 
@@ -76,11 +81,20 @@ def _ranked_level(
     key: tuple[float, float | None, int | None, str | None],
     places: Sequence[_Place],
     comparisons: Sequence[Comparison],
+    allowed_errors: float | None,
 ) -> RankingLevel:
     _, rate, connections, app = key
-    entries = [_entry(place) for place in places]
-    ties = _ties(entries, rate, connections, app, comparisons)
-    tied = [replace(entry, tied_with=ties.get(entry.label, ())) for entry in entries]
+    entries = _without_errors([_entry(place) for place in places], allowed_errors)
+    runs = {place.level.server: place.runs for place in places}
+    relations = _relations(entries, runs, rate, connections, app, comparisons)
+    tied = [
+        replace(
+            entry,
+            tied_with=_related(entry, "tied", relations),
+            undecided_with=_related(entry, "undecided", relations),
+        )
+        for entry in entries
+    ]
     tied.sort(key=lambda entry: _order(entry, is_open=rate is not None))
     return RankingLevel(
         level=level_words(rate, connections),
@@ -92,7 +106,7 @@ def _ranked_level(
 
 
 def _order(entry: RankingEntry, *, is_open: bool) -> tuple[int, float]:
-    group = ("ranked", "overloaded", "invalid", "failed").index(entry.status)
+    group = _STATUSES.index(entry.status)
     if is_open and entry.status == "ranked":
         return group, entry.value_ns if entry.value_ns is not None else math.inf
     return group, -(entry.goodput_per_s or 0.0)
@@ -121,9 +135,38 @@ def _entry(place: _Place) -> RankingEntry:
         workers=settings.workers if settings is not None else None,
         threads=settings.threads if settings is not None else None,
         tied_with=(),
-        few_requests_beyond=not all(has_enough_requests(cell, float(P99)) for cell in runs),
+        error_ratio=_error_ratio(runs),
+        few_requests_beyond=any(_has_few_requests(cell) for cell in runs),
         services=_services(runs),
     )
+
+
+def _without_errors(entries: Sequence[RankingEntry], allowed: float | None) -> list[RankingEntry]:
+    """The entries, of which those with more errors than allowed are not ranked."""
+    ratios = [entry.error_ratio for entry in entries if entry.status == "ranked"]
+    if allowed is None:
+        allowed = 0.0 if 0.0 in ratios else math.inf
+    return [
+        replace(entry, status="errors")
+        if entry.status == "ranked" and entry.error_ratio > allowed
+        else entry
+        for entry in entries
+    ]
+
+
+def _error_ratio(runs: Sequence[CellResult]) -> float:
+    """The share of errors that are not due to the generator."""
+    known = [cell.outcomes for cell in runs if cell.outcomes is not None]
+    scheduled = sum(one.scheduled for one in known)
+    errors = sum(
+        one.scheduled - one.ok - one.dropped - one.unfinished - one.client_error for one in known
+    )
+    return errors / scheduled if scheduled else 0.0
+
+
+def _has_few_requests(cell: CellResult) -> bool:
+    scheduled = cell.outcomes.scheduled if cell.outcomes is not None else None
+    return not enough_requests(scheduled, float(P99))
 
 
 def _services(runs: Sequence[CellResult]) -> tuple[RankedService, ...]:
@@ -172,11 +215,13 @@ def _median_of(cells: Sequence[CellResult], quantile: str) -> float:
     return median(values) if values else math.inf
 
 
-def interval_of(cells: Sequence[CellResult]) -> tuple[float, float | None] | None:
-    """The 95 % interval of p99: Student's t over the logarithms of at least four runs. With fewer
-    runs, the range that the intervals of all runs cover, each with its lower end reduced by the
-    generator's contribution."""
-    values = [_upper_ns(cell, P99) for cell in cells]
+def interval_of(
+    cells: Sequence[CellResult], quantile: str = P99
+) -> tuple[float, float | None] | None:
+    """The 95 % interval of a quantile: Student's t over the logarithms of at least four runs. With
+    fewer runs, the range that the intervals of all runs cover, each with its lower end reduced by
+    the generator's contribution."""
+    values = [_upper_ns(cell, quantile) for cell in cells]
     if not values or not all(math.isfinite(value) and value > 0 for value in values):
         return None
     if len(values) >= MIN_RUNS:
@@ -184,7 +229,7 @@ def interval_of(cells: Sequence[CellResult]) -> tuple[float, float | None] | Non
         ends = (interval.mean - interval.half_95, interval.mean + interval.half_95)
         return math.exp(ends[0]), math.exp(ends[1])
 
-    inside = [_inside_run(cell) for cell in cells]
+    inside = [_inside_run(cell, quantile) for cell in cells]
     known = [one for one in inside if one is not None]
     if len(known) < len(inside):
         return None
@@ -193,27 +238,31 @@ def interval_of(cells: Sequence[CellResult]) -> tuple[float, float | None] | Non
     return min(low for low, _ in known), high
 
 
-def _inside_run(cell: CellResult) -> tuple[float, float | None] | None:
-    known = cell.uncertainty.offered_quantiles_ns.get(P99) if cell.uncertainty is not None else None
+def _inside_run(cell: CellResult, quantile: str) -> tuple[float, float | None] | None:
+    uncertainty = cell.uncertainty
+    known = uncertainty.offered_quantiles_ns.get(quantile) if uncertainty is not None else None
     if known is None or known.interval_95_ns is None:
         return None
     low, high = known.interval_95_ns
-    budget = cell.error_budget_ns.get(P99)
+    budget = cell.error_budget_ns.get(quantile)
     added_ns = budget.generator[1] - budget.generator[0] if budget is not None else 0
     return float(max(0, low - added_ns)), None if high is None else float(high)
 
 
 # --- ties
 
+Relation = Literal["tied", "separate", "undecided"]
 
-def _ties(
+
+def _relations(
     entries: Sequence[RankingEntry],
+    runs: Mapping[str, Sequence[CellResult]],
     rate: float | None,
     connections: int | None,
     app: str | None,
     comparisons: Sequence[Comparison],
-) -> Mapping[str, tuple[str, ...]]:
-    """The tied servers of each server."""
+) -> dict[tuple[str, str], Relation]:
+    """How each pair of ranked servers differs."""
     figure = "p99" if rate is not None else "goodput"
     different = {
         frozenset((one.first, one.second)): one.conclusion == "different"
@@ -221,24 +270,61 @@ def _ties(
         if (one.rate, one.connections, one.app, one.figure) == (rate, connections, app, figure)
         and one.conclusion != "no inference"
     }
-    ties: dict[str, tuple[str, ...]] = {}
+    relations: dict[tuple[str, str], Relation] = {}
     ranked = [entry for entry in entries if entry.status == "ranked"]
     for one, other in combinations(ranked, 2):
         pair = frozenset((one.label, other.label))
-        overlap = _overlap(one, other) if rate is not None else _are_close(one, other)
-        is_tie = not different[pair] if pair in different else overlap
-        if is_tie:
-            ties[one.label] = (*ties.get(one.label, ()), other.label)
-            ties[other.label] = (*ties.get(other.label, ()), one.label)
-    return ties
+        if pair in different:
+            relation: Relation = "separate" if different[pair] else "tied"
+        elif rate is None:
+            relation = "tied" if _are_close(one, other) else "separate"
+        else:
+            relation = _relation(one, other, runs)
+        relations[one.label, other.label] = relations[other.label, one.label] = relation
+    return relations
 
 
-def _overlap(one: RankingEntry, other: RankingEntry) -> bool:
-    """Whether two intervals overlap; servers without an interval are tied."""
-    if one.interval_ns is None or other.interval_ns is None:
-        return True
-    (low, high), (other_low, other_high) = one.interval_ns, other.interval_ns
-    return (high is None or other_low <= high) and (other_high is None or low <= other_high)
+def _related(
+    entry: RankingEntry, relation: Relation, relations: Mapping[tuple[str, str], Relation]
+) -> tuple[str, ...]:
+    return tuple(
+        other
+        for (one, other), known in relations.items()
+        if (one, known) == (entry.label, relation)
+    )
+
+
+def _relation(
+    one: RankingEntry, other: RankingEntry, runs: Mapping[str, Sequence[CellResult]]
+) -> Relation:
+    """Two servers are tied only if both intervals of p99 are bounded and overlap. If p99 does not
+    decide, a clear difference of p50 or p90 in the same direction does."""
+    if are_apart(one.interval_ns, other.interval_ns):
+        return "separate"
+    if _is_bounded(one.interval_ns) and _is_bounded(other.interval_ns):
+        return "tied"
+    is_one_first = (one.value_ns or math.inf) < (other.value_ns or math.inf)
+    first, second = (one, other) if is_one_first else (other, one)
+    for quantile in (P50, P90):
+        low, high = (interval_of(runs[entry.label], quantile) for entry in (first, second))
+        if low is not None and high is not None and low[1] is not None and low[1] < high[0]:
+            return "separate"
+    return "undecided"
+
+
+Ends = tuple[float, float | None] | None
+
+
+def are_apart(one: Ends, other: Ends) -> bool:
+    """Whether two intervals are known and do not overlap."""
+    if one is None or other is None:
+        return False
+    (low, high), (other_low, other_high) = one, other
+    return (high is not None and other_low > high) or (other_high is not None and low > other_high)
+
+
+def _is_bounded(interval: Ends) -> bool:
+    return interval is not None and interval[1] is not None
 
 
 def _are_close(one: RankingEntry, other: RankingEntry) -> bool:

@@ -12,9 +12,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 from typing import Literal, TypeVar
 
+from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.effective_limit import effective_limit, effective_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
@@ -28,6 +29,7 @@ from wsgiload.documents.recommendation import (
     RecommendedConfiguration,
 )
 from wsgiload.statistics.student import t_quantile
+from wsgiload.units import duration_words
 
 LOWER_BOUND = "lower-bound"
 # One configuration needs less memory than another if they differ by this factor.
@@ -114,14 +116,15 @@ def recommend(
         return refusal("no cell was measured in an open loop", "measure with --rates")
     if all(at.runs < MIN_RUNS for record in records for at in record.at):
         return refusal(
-            f"no configuration has {MIN_RUNS} valid runs at one rate",
+            f"no configuration has {MIN_RUNS} valid runs at one rate"
+            f"{best_so_far(cells, objective)}",
             f"use --runs {USUAL_RUNS} on an idle machine",
         )
 
     confirmed = {record.server: record.largest("meets") for record in records}
     best_per_s = max((at.rate_per_s for at in confirmed.values() if at is not None), default=None)
     if best_per_s is None:
-        return _doubt(records, 0.0) or _none_holds(records, objective)
+        return _doubt(records, 0.0) or _none_holds(records, cells, objective)
 
     tied = [
         record
@@ -142,11 +145,34 @@ def refusal(why: str, needs: str, *, is_missed: bool = False) -> NoRecommendatio
     return NoRecommendation(reason=why, needs=needs, is_missed=is_missed)
 
 
-def _none_holds(records: Sequence[SettingRecord], objective: Objective) -> NoRecommendation:
+def best_so_far(cells: Sequence[CellResult], objective: Objective) -> str:
+    """``; the best so far is waitress (p99 372 ms)``, the configuration whose median run came
+    closest to the objective at the lowest rate; empty if none has a value for every figure."""
+    lowest = min((cell.rate for cell in cells if cell.rate is not None), default=None)
+    runs: dict[str, list[CellResult]] = {}
+    for cell in counted_attempts(cells):
+        if cell.rate == lowest and cell.outcomes is not None:
+            runs.setdefault(server_of(cell), []).append(cell)
+    excesses = {
+        name: median(max(one.excess(cell) for one in objective.thresholds) for cell in of_one)
+        for name, of_one in runs.items()
+    }
+    name = min(excesses, key=lambda name: excesses[name], default=None)
+    if name is None or math.isinf(excesses[name]):
+        return ""
+    quantile = shown_quantile(objective.thresholds)
+    values = quantiles_ns(runs[name], quantile) if quantile is not None else []
+    figure = f" ({quantile.figure} {duration_words(median(values))})" if quantile and values else ""
+    return f"; the best so far is {name}{figure}"
+
+
+def _none_holds(
+    records: Sequence[SettingRecord], cells: Sequence[CellResult], objective: Objective
+) -> NoRecommendation:
     lowest = min(at.rate_per_s for record in records for at in record.at)
     text = " and ".join(objective.texts)
     return refusal(
-        f"no configuration meets {text} at {lowest:,.10g}/s",
+        f"no configuration meets {text} at {lowest:,.10g}/s{best_so_far(cells, objective)}",
         "use lower --rates, or a looser objective",
         is_missed=True,
     )
@@ -499,8 +525,15 @@ def _unconfirmed(servers: Sequence[ServerCapacity]) -> NoRecommendation:
         return refusal(
             f"the search failed on every server: {failures[0]}", "fix this and repeat the search"
         )
+    reached = [(low, server.server) for server in servers if (low := server.bracket[0]) is not None]
+    candidate = ""
+    if reached:
+        low_per_s, best = max(reached)
+        candidate = (
+            f"; the best so far is {best}, which met it at {low_per_s:,.10g}/s in the search"
+        )
     return refusal(
-        "no rate was confirmed for any configuration",
+        f"no rate was confirmed for any configuration{candidate}",
         "use longer trials (--duration)",
         is_missed=all(server.bracket[0] is None for server in servers),
     )

@@ -12,7 +12,7 @@ from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.objective import Objective
 from wsgiload.analysis.objective_races import Contender, contenders_of, objective_states
 from wsgiload.analysis.races import Stages, Track, stages_of
-from wsgiload.analysis.recommend import as_lean, refusal, shown_quantile
+from wsgiload.analysis.recommend import as_lean, best_so_far, refusal, shown_quantile
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.recommendation import NoRecommendation, RecommendedConfiguration
@@ -37,18 +37,19 @@ def recommend_raced(
     for track, state in states.items():
         if state.outcome == "undecided":
             measured = _measured(track, state, cells, stages, objective)
-            return _open(track, state, measured, facts, objective)
+            return _open(track, state, (cells, measured), facts, objective)
 
     text = " and ".join(objective.texts)
     lowest = min((track.rate or 0.0 for track in states), default=0.0)
     if facts.rates and min(facts.rates) < lowest:
         minutes = math.ceil(2 * (facts.budget_s or 0.0) / 60)
         return refusal(
-            f"no configuration meets {text} at {lowest:,.10g}/s, and lower rates were not measured",
+            f"no configuration meets {text} at {lowest:,.10g}/s, and lower rates were not measured"
+            f"{best_so_far(cells, objective)}",
             f"use --budget {minutes}m, or lower --rates",
         )
     return refusal(
-        f"no configuration meets {text} at {lowest:,.10g}/s",
+        f"no configuration meets {text} at {lowest:,.10g}/s{best_so_far(cells, objective)}",
         "use lower --rates, or a looser objective",
         is_missed=True,
     )
@@ -95,19 +96,22 @@ def _recommended(meeting: Sequence[Contender], objective: Objective) -> Recommen
 def _open(
     track: Track,
     state: RaceState,
-    measured: Sequence[Contender],
+    trials: tuple[Sequence[CellResult], Sequence[Contender]],
     facts: ExperimentFacts,
     objective: Objective,
 ) -> RecommendedConfiguration | NoRecommendation:
     """The leader and the budget for a conclusive result, if enough runs all met the objective;
     otherwise the reason why there is no recommendation."""
+    cells, measured = trials
     leader = next((one for one in measured if one.record.server == state.contenders[0]), None)
     runs = leader.at.runs if leader is not None else 0
     needs = f"use --budget {_minutes(runs, state, facts)}m"
     where = f"at {track.rate or 0.0:,.10g}/s"
     if leader is None:
         return refusal(
-            f"the race ended before any configuration was measured in full {where}", needs
+            f"the race ended before any configuration was measured in full {where}"
+            f"{best_so_far([cell for cell in cells if cell.rate == track.rate], objective)}",
+            needs,
         )
 
     met = sum(one.met is True for one in leader.judgements)

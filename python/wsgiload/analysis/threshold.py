@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wsgiload.analysis.absence import min_requests
 from wsgiload.analysis.disturbance import delay_of, delay_words
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.cell_result import CellResult
@@ -37,8 +38,6 @@ QUANTILES = {
     "p99.9": "0.999",
     "p99.99": "0.9999",
 }
-# With fewer requests beyond a quantile, it is not even printed.
-MIN_BEYOND = 10
 MAX_CHANCE = 0.05
 # The figures of a load, and those of a capacity search.
 LOAD_FIGURES = (*QUANTILES, "error_rate", "goodput")
@@ -64,11 +63,18 @@ class Threshold:
         value = _value(self.figure, result)
         return value is not None and _COMPARE[self.comparison](value, self.limit)
 
+    def excess(self, result: Measured) -> float:
+        """The figure divided by its upper limit; infinite if it is unknown."""
+        value = _value(self.figure, result)
+        if value is None:
+            return math.inf
+        return value / self.limit if self.limit else math.inf if value else 0.0
+
     @property
     def requests_needed(self) -> int:
         """The number of requests needed to judge the quantile; 0 for other figures."""
         quantile = QUANTILES.get(self.figure)
-        return 0 if quantile is None else _requests_needed(quantile)
+        return 0 if quantile is None else min_requests(float(quantile))
 
     def is_decided(self, result: Measured | ServerCapacity) -> bool:
         """Whether the result is conclusive: there are enough requests, or the result is clear with
@@ -116,7 +122,7 @@ class Threshold:
             bounds.low
             for quantile, bounds in (result.offered_quantiles_ns or {}).items()
             if float(quantile) < float(QUANTILES[self.figure])
-            and requests >= _requests_needed(quantile)
+            and requests >= min_requests(float(quantile))
         ]
         # If more requests failed than a quantile allows, it has no bound.
         return any(low is None or not _COMPARE[self.comparison](low, self.limit) for low in below)
@@ -216,10 +222,6 @@ def _value(figure: str, result: Measured | ServerCapacity) -> float | None:
         rates = _rates(result)
         return None if rates is None else rates.goodput_per_s
     return _error_rate(result) if figure == "error_rate" else None
-
-
-def _requests_needed(quantile: str) -> int:
-    return round(MIN_BEYOND / (1 - float(quantile)))
 
 
 def _scheduled(result: Measured | ServerCapacity) -> int:

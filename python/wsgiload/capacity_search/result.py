@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from wsgiload.analysis.absence import MIN_BEYOND
 from wsgiload.analysis.effective_limit import effective_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.recommend import LOWER_BOUND, is_lower_bound
-from wsgiload.analysis.threshold import MIN_BEYOND
 from wsgiload.capacity_search.fit import FittedRate, fit_threshold
 from wsgiload.capacity_search.limit import limit_of, limiting_services
 from wsgiload.capacity_search.search import Phase, SearchResult
@@ -333,8 +333,14 @@ def exit_code(status: str, servers: Sequence[ServerCapacity], failed: Collection
     missing = [server for server in servers if server.server in failed or server.rate_per_s is None]
     if not missing:
         return EXIT_OK
-    # A server with a lower bound may still meet a threshold that this bound misses.
-    return EXIT_INVALID if all(is_lower_bound(server) for server in missing) else EXIT_THRESHOLD
+    # A server with a lower bound may still meet a threshold that this bound misses, and one without
+    # a confirmed rate met the objective in some trials.
+    is_open = all(is_lower_bound(server) or _is_unconfirmed(server) for server in missing)
+    return EXIT_INVALID if is_open else EXIT_THRESHOLD
+
+
+def _is_unconfirmed(server: ServerCapacity) -> bool:
+    return server.rate_per_s is None and server.bracket[0] is not None
 
 
 def is_unfinished(server: ServerCapacity) -> bool:

@@ -31,7 +31,7 @@ Exit codes:
   0    valid result (warnings allowed)
   2    usage or configuration error
   97   server did not start, died, was OOM-killed or sent no correct response
-  98   measurement invalid, threshold undecided, audit findings
+  98   measurement invalid, question or threshold undecided, audit findings
   99   threshold or objective not met
   130  interrupted (partial results are kept)"""
 
@@ -97,7 +97,9 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        code = wsgiload.main(arguments, prog_name="wsgiload", standalone_mode=False)
+        words = sys.argv[1:] if arguments is None else arguments
+        # The words are kept, so that a command can print itself with another option.
+        code = wsgiload.main(words, prog_name="wsgiload", standalone_mode=False, obj=tuple(words))
     except click.UsageError as error:
         return _usage_error(error)
     except click.ClickException as error:

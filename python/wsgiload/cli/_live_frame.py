@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from wsgiload.analysis.absence import enough_requests
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.page_data import LiveFrame
 from wsgiload.foreign_text import visible
 from wsgiload.loads.progress import LoadProgress
 from wsgiload.report.words import (
     MISSING,
-    enough_requests,
     failures_by_kind,
     format_bytes,
     format_cores,

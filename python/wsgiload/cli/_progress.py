@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from wsgiload.analysis.absence import enough_requests
 from wsgiload.attribution.intervention import Half
 from wsgiload.cli._live import LiveView
 from wsgiload.cli._live_frame import Stage
@@ -13,7 +14,6 @@ from wsgiload.cli._output import print_status
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.experiment.plan import Cell
 from wsgiload.report.words import (
-    enough_requests,
     format_bounds,
     format_span,
     plural,

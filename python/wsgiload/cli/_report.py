@@ -8,6 +8,7 @@ from typing import get_args
 
 import click
 
+from wsgiload.analysis.answered import are_open
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli._descriptions import described
@@ -21,7 +22,7 @@ from wsgiload.cli._trend import report_trend
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import read
 from wsgiload.documents.recommendation import Recommendation
-from wsgiload.errors import EXIT_OK, UsageError
+from wsgiload.errors import EXIT_INVALID, EXIT_OK, UsageError
 from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.public_options import SweepOptions
 from wsgiload.report import (
@@ -89,6 +90,8 @@ def report(
             unreadable = error.exit_code
             continue
         code = print_recommendations(recommendations, code, is_printed=not verbose)
+        if texts and are_open(recommendations):
+            code = EXIT_INVALID
     return unreadable or code
 
 

@@ -24,6 +24,7 @@ from wsgiload.analysis.threshold import (
 )
 from wsgiload.capacity_search.rates import require_rates
 from wsgiload.catalogue.contract import Interface, Profile
+from wsgiload.cli._decide import code_of_answer
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._dry_run import (
     require_importable_app,
@@ -382,9 +383,10 @@ def sweep(
         view.end(result.report, "no trial completed")
     recommendations = result.summary.recommendations or ()
     is_printed = json_file != "-" and not verbose
-    return print_recommendations(
+    code = print_recommendations(
         recommendations, code, is_printed=is_printed, aside=json_file == "-"
     )
+    return code_of_answer(result.summary, code, ctx.obj or ())
 
 
 def _experiment(

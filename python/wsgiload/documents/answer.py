@@ -24,12 +24,13 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     cell_ids: tuple[str, ...]
     """Identifiers of the trials on which this entry is based, without discarded trials. Empty if
     all trials were discarded; the figures are then those of the discarded trials. Source: cells."""
-    status: Literal["ranked", "overloaded", "invalid", "failed"]
-    """`ranked`; `overloaded` (in at least one run, the cell failed, fewer than 99 % of the requests
-    got a correct response or, in an open loop, the goodput was below 95 % of the offered rate);
-    `invalid` (the server responded, but the generator, the host or the plan made every run
-    invalid); or `failed` (in every run, the cell failed or no request got a correct response).
-    Source: cells."""
+    status: Literal["ranked", "errors", "overloaded", "invalid", "failed"]
+    """`ranked`; `errors` (more errors than the objective allows or, without an objective, errors
+    although another server had none); `overloaded` (in at least one run, the cell failed, fewer
+    than 99 % of the requests got a correct response or, in an open loop, the goodput was below 95 %
+    of the offered rate); `invalid` (the server responded, but the generator, the host or the plan
+    made every run invalid); or `failed` (in every run, the cell failed or no request got a correct
+    response). Source: cells."""
     value_ns: NonNegativeFloat | None
     """p99 over all scheduled requests, median over runs. Unit: ns. Source: cells. Null: no finite
     value, or nothing was measured."""
@@ -59,9 +60,17 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     Null: the server has no such setting, its default applies, or the number for the user's own
     server is unknown."""
     tied_with: tuple[str, ...]
-    """Ranked servers at this load level whose difference from this server is within the noise.
+    """Ranked servers at this load level whose difference from this server is within the noise; both
+    confidence intervals are bounded.
     Source: comparisons; with fewer than four runs, overlapping confidence intervals or, in a closed
     loop, goodputs within 10 %; in a race without a winner, the contenders."""
+    undecided_with: tuple[str, ...] = ()
+    """Ranked servers at this load level whose order relative to this server is not known: a
+    confidence interval of p99 is unbounded or missing, and neither p50 nor p90 differs clearly.
+    Source: cells."""
+    error_ratio: NonNegativeFloat = 0.0
+    """Share of the scheduled requests that failed, except requests that the generator did not send
+    or stopped waiting for at the end. Source: outcomes."""
     few_requests_beyond: bool = False
     """Whether, in at least one run, fewer than ten requests were slower than the p99 of the run.
     Source: cells."""

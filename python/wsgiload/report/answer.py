@@ -11,18 +11,30 @@ from typing import Literal
 
 import msgspec
 
+from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.races import after_qualifying, race_at, ranked_by_race
 from wsgiload.analysis.ranking import rank
+from wsgiload.analysis.wrong_response_finding import errors_to_resolve
 from wsgiload.documents.answer import Answer, RankingEntry, RankingLevel
+from wsgiload.documents.over_cells import Race
 from wsgiload.documents.recommendation import Recommendation
 from wsgiload.documents.summary import Summary
 from wsgiload.report.answer_needs import compare_needs, separating_needs
 from wsgiload.report.cautions import cautions
 from wsgiload.report.command_line import start_of
-from wsgiload.report.level_sentences import alone, quick_look, raced, tie, winner
+from wsgiload.report.level_sentences import (
+    alone,
+    is_won_with_errors,
+    quick_look,
+    raced,
+    tie,
+    winner,
+    with_errors,
+    won_with_errors,
+)
 from wsgiload.report.levels import by_app, main_level, ranked
 from wsgiload.report.question import limits_words, question_of
-from wsgiload.report.races import STATUSES, objective_words, race_needs
+from wsgiload.report.races import STATUSES, duration_needs, objective_words, race_needs
 from wsgiload.report.ranked_figures import leanest
 from wsgiload.report.recommendation import recommendation_sentences
 from wsgiload.report.saturation import saturation_sentence
@@ -41,7 +53,7 @@ def answer_of(summary: Summary) -> Answer:
     cells = after_qualifying(summary.cells, summary.experiment)
     ranking = tuple(
         level if (race := race_at(summary.races, level)) is None else ranked_by_race(level, race)
-        for level in rank(cells, summary.comparisons or ())
+        for level in rank(cells, summary.comparisons or (), _allowed_errors(summary))
     )
     decided = [one for one in summary.recommendations or () if one.recommended is not None]
     if summary.recommendations:
@@ -50,6 +62,18 @@ def answer_of(summary: Summary) -> Answer:
     if len(of_apps) == 1:
         return of_apps[0]
     return _of_several_apps(summary, ranking, of_apps)
+
+
+def _allowed_errors(summary: Summary) -> float | None:
+    """The share of errors that the objective allows; None without an objective."""
+    slo = summary.experiment.slo
+    objective = parse_objective(slo) if slo else None
+    limits = (
+        [one.limit for one in objective.thresholds if one.figure == "error_rate"]
+        if objective
+        else []
+    )
+    return max(limits, default=None)
 
 
 def _of_app(summary: Summary, levels: tuple[RankingLevel, ...]) -> Answer:
@@ -85,13 +109,18 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     status: Status
     if len(contenders) == 1:
         status, sentence = "decided", alone(best, main)
+    elif race is not None and is_won_with_errors(race, main):
+        status, sentence = "undecided", won_with_errors(race, main, best)
     elif race is not None:
         status = STATUSES[race.outcome]
         sentence = raced(race, main, contenders, summary.comparisons or ())
-        needs = race_needs(race, summary.experiment) if status == "undecided" else None
+        needs = _race_needs(summary, race, main) if status == "undecided" else None
     elif not can_infer:
         status, sentence = "undecided", quick_look(best, main, contenders)
         needs = compare_needs(summary)
+    elif best.undecided_with:
+        status, sentence = "undecided", quick_look(best, main, contenders)
+        needs = duration_needs(main) or compare_needs(summary)
     elif best.tied_with:
         status, sentence = "tie", tie(best, main, contenders, summary.comparisons or ())
         needs = separating_needs(summary, best, main, contenders)
@@ -102,17 +131,23 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     alike = {best.label} if is_leader else _and_ties(best)
     recommended = leanest([entry for entry in contenders if entry.label in alike])
     saturation = saturation_sentence(summary, ranking)
-    command_line = start_of(summary.cells, recommended.cell_ids)
+    has_winner = race is None or not (race.outcome == "failed" or is_won_with_errors(race, main))
+    command_line = None if not has_winner else start_of(summary.cells, recommended.cell_ids)
     return Answer(
         question=question_of(summary, main),
         status=status,
-        sentence=" ".join(part for part in (sentence, saturation) if part),
+        sentence=" ".join(part for part in (sentence, with_errors(main), saturation) if part),
         command_line=command_line,
         command_of=None if command_line is None else recommended.label,
         needs=needs,
         warnings=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )
+
+
+def _race_needs(summary: Summary, race: Race, level: RankingLevel) -> str:
+    errors = errors_to_resolve(summary.cells, level) if race.outcome == "failed" else None
+    return errors or race_needs(race, level, summary.experiment)
 
 
 def _and_ties(entry: RankingEntry) -> set[str]:
@@ -128,6 +163,9 @@ def _of_objective(
     results = (one.no_recommendation or one.recommended for one in entries)
     needs = [result.needs for result in results if result is not None]
     open_needs = list(dict.fromkeys(need for need in needs if need is not None))
+    if ranking and not decided:
+        errors = errors_to_resolve(summary.cells, ranking[-1])
+        open_needs = open_needs if errors is None else [errors]
     has_ties = any(one.recommended is not None and one.recommended.tied for one in entries)
     status: Status = "undecided" if open_needs else "tie" if has_ties else "decided"
     label = decided[0].recommended.server if decided and decided[0].recommended else None
@@ -166,14 +204,17 @@ def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answ
         status="undecided",
         sentence=sentence,
         command_line=None,
-        needs=_needs(ranking[-1].entries) if ranking else None,
+        needs=_needs(summary, ranking[-1]) if ranking else None,
         warnings=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )
 
 
-def _needs(entries: Iterable[RankingEntry]) -> str:
-    if all(entry.status == "failed" for entry in entries):
+def _needs(summary: Summary, lowest: RankingLevel) -> str:
+    errors = errors_to_resolve(summary.cells, lowest)
+    if errors is not None:
+        return errors
+    if all(entry.status == "failed" for entry in lowest.entries):
         return "resolve the failures listed below"
     return "use lower --rates; the reasons are listed below"
 

@@ -4,7 +4,6 @@ summary.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.attempts import counted_attempts, is_disturbed
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import level_words
+from wsgiload.analysis.wrong_response_finding import CHECK, wrong_responses_of
 from wsgiload.documents.answer import RankingLevel
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import ErrorBudget
@@ -23,14 +23,13 @@ from wsgiload.report.bottlenecks import bottleneck_lines
 from wsgiload.report.causes import cause_of_failure, cause_of_no_result
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.levels import decisive_levels, ranked
+from wsgiload.report.ranked_figures import enough_s
 
 MAX_CAUTIONS = 5
 # More servers than this are not named.
 MAX_NAMED = 3
 # A disturbance is reported if it changes p99 by more than this factor and this time.
 MATTERS_BY, MATTERS_FROM_NS = 1.1, 100_000
-# Poisson arrivals may be fewer than rate times duration.
-SPARE = 1.1
 
 # Reason and fix by check.
 _ABOUT_SERVERS = {
@@ -68,7 +67,7 @@ _ABOUT_SERVERS = {
 # Checks for causes that can only lengthen response times, because these start at the scheduled send
 # time.
 _LENGTHENING = {
-    "contaminated": "other processes competed for the CPU during",
+    "contaminated": "other processes may have kept the server or the generator waiting in",
     "steal": "the hypervisor took CPU time during",
     "host-not-idle": "the host was not idle before",
     "client-stalls": "the generator stalled during",
@@ -123,6 +122,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     lines = [
         *_failed_early(summary),
         *_not_ranked(ranking, cells),
+        *_wrong_responses(measured),
         *bottleneck_lines(counted),
         *_about_servers(measured),
         *_upper_bounds(measured),
@@ -220,11 +220,22 @@ def _at(label: str, levels: Sequence[str], ranking: Sequence[RankingLevel]) -> s
 # --- uncertainty at the load level that the conclusion is about
 
 
+def _wrong_responses(measured: _Measured) -> list[str]:
+    """The servers that responded with errors, with the status and the start of the body."""
+    return [
+        f"{name}: {words.with_fix(f'{reason.message} ({CHECK})', reason.fix)}"
+        for name, reason in wrong_responses_of(measured.here).items()
+    ]
+
+
 def _about_servers(measured: _Measured) -> list[str]:
     """Warnings about individual servers: one line per check with the servers' names."""
     servers: dict[str, dict[str, None]] = {}
+    explained = wrong_responses_of(measured.here)
     for cell in measured.here:
         for check in _checks(cell, _ABOUT_SERVERS):
+            if check == "failed" and server_of(cell) in explained:
+                continue
             servers.setdefault(check, {})[server_of(cell)] = None
     return [
         f"{words.join_names(list(servers[check]))}: {reason} ({check}){f'. {fix}' if fix else ''}"
@@ -362,7 +373,6 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
     if not rates:
         return []
     where = words.join_words([level.level for level in reversed(rough)])
-    duration_s = math.ceil(SPARE * words.min_requests(HEADLINE) / min(rates))
     if not any(level in decisive for level in rough):
         consequence = ", but this does not affect the result"
     elif any(len(ranked(level)) > 1 for level in rough):
@@ -371,7 +381,7 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
         consequence = ""
     return [
         f"p99 at {where} is imprecise (≈){consequence}. It {words.needed_requests(HEADLINE)} per "
-        f"run. Use --duration {duration_s}s"
+        f"run. Use --duration {enough_s(min(rates))}s"
     ]
 
 

@@ -13,6 +13,7 @@ from statistics import median
 
 import msgspec
 
+from wsgiload.analysis.absence import Absence, absence_of, enough_requests
 from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.effective_limit import effective_limit
 from wsgiload.analysis.races import after_qualifying
@@ -152,9 +153,13 @@ class Cell:
 
     def bounds(self, probability: float) -> Bounds | None:
         """The quantile over all scheduled requests, if enough requests lie beyond it."""
-        if not words.enough_requests(self.scheduled, probability):
+        if not enough_requests(self.scheduled, probability):
             return None
         return (self.result.offered_quantiles_ns or {}).get(f"{probability:g}")
+
+    def absence(self, probability: float) -> Absence | None:
+        """Why the quantile is absent; None if it has a value."""
+        return absence_of(self.result, probability)
 
     def low_ns(self, probability: float) -> int | None:
         """The lower bound of the quantile, if known."""

@@ -264,13 +264,29 @@ def response_time_caption(sweep: Sweep) -> str:
     finite = [(value, label) for value, label in medians if value is not None]
     missing = [label for value, label in medians if value is None]
     unmeasured = [label for label in missing if not _any_usable(sweep.at(label, load))]
-    endless = [label for label in missing if label not in unmeasured]
     text = _ranges(sweep, finite, f"At {sweep.load_words(load)}, p99 response time")
-    if endless:
-        text += f" No finite p99 at this load: {words.join_words(endless)}."
+    absent = _absent(sweep, load, [label for label in missing if label not in unmeasured])
     return " ".join(
-        part for part in (text.strip(), _unmeasured(unmeasured), _growth(sweep)) if part
+        part for part in (text, absent, _unmeasured(unmeasured), _growth(sweep)) if part
     )
+
+
+def _absent(sweep: Sweep, load: float, labels: Sequence[str]) -> str:
+    """Why p99 of these servers has no value: ``p99 unknown: a and b (too few requests).``"""
+    by_reason: dict[str, list[str]] = {}
+    for label in labels:
+        by_reason.setdefault(why_absent(sweep.at(label, load), 0.99), []).append(label)
+    parts = [f"{words.join_words(named)} ({reason})" for reason, named in by_reason.items()]
+    return f"p99 unknown: {words.join_words(parts)}." if parts else ""
+
+
+def why_absent(cells: Sequence[Cell], probability: float) -> str:
+    """The most frequent reason why these runs have no such quantile."""
+    usable = [cell for cell in cells if cell.usable]
+    kinds = [one.kind for cell in usable if (one := cell.absence(probability)) is not None]
+    if not kinds:
+        return "the server failed in a run" if usable else "no valid result"
+    return words.ABSENT[max(kinds, key=kinds.count)]
 
 
 def _any_usable(cells: tuple[Cell, ...]) -> bool:
@@ -306,8 +322,9 @@ RESPONSE_TIME_READING = (
     "runs, lines connect the medians over runs, and bands span the runs' 95 % confidence "
     "intervals. Hollow markers are invalid trials. Points in the shaded strip at the top have no "
     "finite value. A cross means that the server failed; any other marker means that too many "
-    "requests failed. If only a lower bound of the quantile is known, a dotted line ends at this "
-    "bound. A number beside a point in the strip is the number of runs that it represents."
+    "requests failed or timed out. If only a lower bound of the quantile is known, a dotted line "
+    "ends at this bound. A number beside a point in the strip is the number of runs that it "
+    "represents."
 )
 
 
@@ -411,7 +428,7 @@ def spectrum_caption(sweep: Sweep, loads: Sequence[float]) -> str:
                 if longest != shortest
                 else "."
             )
-    return "No quantile has a finite value."
+    return f"The ratio of p99 to p50 is unknown ({why_absent(sweep.cells, 0.99)})."
 
 
 SPECTRUM_READING = (

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from wsgiload.analysis.races import race_at
 from wsgiload.documents.answer import Answer, RankingEntry, RankingLevel
 from wsgiload.documents.summary import Summary
 from wsgiload.report import words
@@ -17,6 +18,7 @@ from wsgiload.report.levels import decisive_levels, ranked
 from wsgiload.report.ranked_figures import p99_words
 
 _NOT_RANKED = {
+    "errors": "errors",
     "overloaded": "not sustained",
     "invalid": "invalid",
     "failed": "failed",
@@ -42,7 +44,10 @@ def markdown(summary: Summary) -> str:
 def first_screen(summary: Summary) -> AnswerBox:
     """The first screen."""
     answer = summary.answer or answer_of(summary)
-    tables = [table_of(level, answer.ranking) for level in shown_levels(answer, summary)]
+    tables = [
+        table_of(level, answer.ranking, is_placed=not _has_failed(level, summary))
+        for level in shown_levels(answer, summary)
+    ]
     shown = AnswerBox(
         title=summary.experiment.title,
         question=answer.question,
@@ -64,7 +69,9 @@ def first_screen(summary: Summary) -> AnswerBox:
 def _needs_label(answer: Answer, summary: Summary) -> str:
     """The label of the fix: whether it confirms the ranking or decides it."""
     first = [ranked(level)[:1] for level in shown_levels(answer, summary)]
-    leads = len(first) == 1 and any(not entry.tied_with for entry in first[0])
+    leads = len(first) == 1 and any(
+        not (entry.tied_with or entry.undecided_with) for entry in first[0]
+    )
     if leads and answer.status == "undecided" and not (summary.races or summary.recommendations):
         return "To confirm this ranking"
     return "To decide"
@@ -75,8 +82,14 @@ def shown_levels(answer: Answer, summary: Summary) -> list[RankingLevel]:
     return decisive_levels(answer.ranking, summary)
 
 
+def _has_failed(level: RankingLevel, summary: Summary) -> bool:
+    """Whether the race at this level ended without any contender, so that no server has a place."""
+    race = race_at(summary.races, level)
+    return race is not None and race.outcome == "failed"
+
+
 def table_of(
-    level: RankingLevel, ranking: Sequence[RankingLevel]
+    level: RankingLevel, ranking: Sequence[RankingLevel], *, is_placed: bool = True
 ) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of the ranked table of one level, with columns for the other levels."""
     others = [one for one in ranking if one.app == level.app and one is not level]
@@ -95,10 +108,10 @@ def table_of(
         *(f"{name}{SERVICE_CPU}" for name in services),
         "memory",
     ]
-    places = _places(level.entries)
+    places = _places(level.entries) if is_placed else {}
     rows = [
         [
-            places[entry.label],
+            places.get(entry.label, words.MISSING),
             entry.label,
             _number(entry.workers),
             _number(entry.threads),
@@ -115,13 +128,14 @@ def table_of(
 
 
 def _places(entries: Sequence[RankingEntry]) -> dict[str, str]:
-    """The place of each server; servers that are tied with the first of their group share it."""
+    """The place of each server; servers whose order relative to the first of their group is not
+    known share it."""
     places: dict[str, int] = {}
     first: RankingEntry | None = None
     for position, entry in enumerate(entries, start=1):
         if entry.status != "ranked":
             continue
-        is_tied = first is not None and entry.label in first.tied_with
+        is_tied = first is not None and entry.label in (*first.tied_with, *first.undecided_with)
         if first is None or not is_tied:
             first = entry
             places[entry.label] = position
@@ -129,8 +143,10 @@ def _places(entries: Sequence[RankingEntry]) -> dict[str, str]:
             places[entry.label] = places[first.label]
 
     taken = list(places.values())
+    shared = "?" if any(entry.undecided_with for entry in entries) else "="
     words_of = {
-        label: f"{place}{'=' if taken.count(place) > 1 else ''}" for label, place in places.items()
+        label: f"{place}{shared if taken.count(place) > 1 else ''}"
+        for label, place in places.items()
     }
     return {entry.label: words_of.get(entry.label, words.MISSING) for entry in entries}
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wsgiload.analysis.aggregate import GOODPUT
+from wsgiload.analysis.ranking import are_apart
 from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.documents.over_cells import ComparedFigure, Comparison, Race
 from wsgiload.report import words
@@ -24,7 +25,36 @@ def alone(best: RankingEntry, main: RankingLevel) -> str:
     sustains = "is the only server that sustains" if is_only else "sustains"
     figure = "" if main.rate is None else f"p99 {figure_words(best, main)}, "
     runs = words.plural(len(best.cell_ids), "run")
-    return f"{best.label}{size_words(best)} {sustains} {main.level} ({figure}{runs})."
+    without = " without errors" if _with_errors(main) else ""
+    return f"{best.label}{size_words(best)} {sustains} {main.level}{without} ({figure}{runs})."
+
+
+def _with_errors(level: RankingLevel) -> list[RankingEntry]:
+    return [entry for entry in level.entries if entry.status == "errors"]
+
+
+def with_errors(level: RankingLevel) -> str:
+    """``errfast is not ranked: 0.8 % of its requests failed.``"""
+    return " ".join(
+        f"{entry.label} is not ranked: {words.format_ratio(entry.error_ratio)} of its requests "
+        "failed."
+        for entry in _with_errors(level)
+    )
+
+
+def is_won_with_errors(race: Race, level: RankingLevel) -> bool:
+    """Whether the winner of the race has errors that others do not have."""
+    return race.outcome == "winner" and any(
+        entry.label == race.contenders[0] for entry in _with_errors(level)
+    )
+
+
+def won_with_errors(race: Race, level: RankingLevel, best: RankingEntry) -> str:
+    """The winner is not recommended; the best so far is the fastest of the others."""
+    return (
+        f"{race.contenders[0]} has {aim(level)} at {level.level}, but requests failed. The best so "
+        f"far without errors is {best.label} ({figure_words(best, level)})."
+    )
 
 
 def quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[RankingEntry]) -> str:
@@ -42,11 +72,26 @@ def quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[Rank
         verb = "is" if len(tied) == 1 else "are"
         names = words.join_names([entry.label for entry in tied])
         return f"{lead}; {differences} {names} {verb} within the noise.{_lean_words(best, tied)}"
+    if best.undecided_with:
+        names = words.join_names(list(best.undecided_with))
+        return (
+            f"{lead}. Whether this is lower than that of {names} is not decided: not all "
+            "confidence intervals of p99 are bounded, and p50 and p90 do not differ clearly."
+        )
     verb = "is" if count == 1 else "are"
     return (
-        f"{lead}. Its lead exceeds the noise within a run, but {runs} {verb} too few to estimate "
+        f"{lead}. {_lead_words(best, main, contenders[1:])}, but {runs} {verb} too few to estimate "
         "the variation between runs."
     )
+
+
+def _lead_words(best: RankingEntry, main: RankingLevel, others: Sequence[RankingEntry]) -> str:
+    """What exceeds the noise: the figure itself, or only a lower quantile."""
+    is_clear = main.rate is None or all(
+        are_apart(best.interval_ns, other.interval_ns) for other in others
+    )
+    lead = "Its lead" if is_clear else "Its lead in p50 or p90"
+    return f"{lead} exceeds the noise within a run"
 
 
 def winner(
@@ -132,8 +177,18 @@ def raced(
         lean = _lean_words(remaining[0], remaining[1:])
         ending = f"{tie_words(names, race.margin, what, lead)}{elsewhere}{lean}"
     else:
-        ending = open_words(names, what, lead)
+        ending = open_words(names, _untested(names, main, comparisons), what, lead)
     return " ".join(part for part in (ending, dropped_words(race.dropped_out)) if part)
+
+
+def _untested(
+    names: Sequence[str], main: RankingLevel, comparisons: Sequence[Comparison]
+) -> list[str]:
+    """The servers that have no comparison with the first: too few rounds, or too few requests."""
+    leader, *others = names
+    figure = "goodput" if main.rate is None else "p99"
+    compared = {name: comparison_of(leader, name, main, figure, comparisons) for name in others}
+    return [name for name, one in compared.items() if one is None or one.factor is None]
 
 
 def _better_elsewhere(

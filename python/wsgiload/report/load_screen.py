@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from wsgiload.analysis.absence import absence_of
 from wsgiload.analysis.alarms import alarms_of_load
 from wsgiload.documents.load_report import LoadReport, Outcomes
 from wsgiload.report import load_figures, words
@@ -91,9 +92,11 @@ def _sentence(report: LoadReport) -> str:
         )
 
     p99 = load_figures.headline_p99(report)
-    unknown = f"p99 is unknown, because it {words.needed_requests(HEADLINE)}"
-    lead = f"p99 is {p99}" if p99 != words.MISSING else unknown
-    return f"{lead}. {_share(outcomes, words.format_measured_per_s(report.rate.goodput_per_s))}."
+    absence = absence_of(report, HEADLINE) if p99 == words.MISSING else None
+    lead = f"is {p99}" if absence is None else words.absence_words(absence)
+    return (
+        f"p99 {lead}. {_share(outcomes, words.format_measured_per_s(report.rate.goodput_per_s))}."
+    )
 
 
 def _rates(report: LoadReport) -> tuple[list[str], list[list[str]]]:

@@ -97,7 +97,7 @@ def _aggregate_row(entry: Aggregate, trimmed: bool) -> tuple[str, ...]:
 def _span(figure: AggregateFigure) -> str:
     if figure.min is None:
         return words.MISSING
-    most = "infinite" if figure.max is None else words.format_duration_ns(figure.max)
+    most = "no finite value" if figure.max is None else words.format_duration_ns(figure.max)
     return f"{words.format_duration_ns(figure.min)} to {most}"
 
 

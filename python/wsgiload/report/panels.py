@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wsgiload.analysis.absence import enough_requests
 from wsgiload.documents.page_data import (
     PageChart,
     PageLine,
@@ -21,7 +22,7 @@ from wsgiload.documents.page_data import (
 )
 from wsgiload.report import words
 from wsgiload.report.cells import Cell, Sweep, conditions, median_of, median_upper_ns
-from wsgiload.report.findings import why_not_throttled
+from wsgiload.report.findings import why_absent, why_not_throttled
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 HEADLINE_QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
@@ -236,7 +237,7 @@ def _status(cell: Cell) -> Status:
 
 def _quantile_panel(sweep: Sweep, quantile: float) -> PagePanel:
     """One quantile of every run at every load level; if no run has it, the required requests."""
-    counted = any(words.enough_requests(cell.scheduled, quantile) for cell in sweep.cells)
+    counted = any(enough_requests(cell.scheduled, quantile) for cell in sweep.cells)
     name = words.quantile_name(quantile)
     figure = _Figure(
         name,
@@ -324,9 +325,14 @@ def _spectrum_panel(sweep: Sweep, load: float) -> PagePanel:
         can_be_log=True,
         has_equality=False,
         lines=(),
-        empty=None if longest else "no quantile has a finite value",
+        empty=None if longest else f"no quantile is known ({_why_no_quantile(sweep, load)})",
         series=series,
     )
+
+
+def _why_no_quantile(sweep: Sweep, load: float) -> str:
+    cells = [cell for cell in sweep.cells if cell.load == load]
+    return why_absent(cells, QUANTILES[0])
 
 
 def _spectrum(cells: tuple[Cell, ...]) -> list[float]:

@@ -6,9 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from wsgiload.documents.answer import RankingLevel
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.over_cells import Race, RaceDropout
 from wsgiload.report import words
+from wsgiload.report.cells import HEADLINE
+from wsgiload.report.ranked_figures import enough_s
 
 STATUSES: dict[str, Literal["decided", "tie", "undecided"]] = {
     "winner": "decided",
@@ -30,14 +33,21 @@ def tie_words(names: Sequence[str], margin: float | None, aim: str, lead: str) -
     return f"{words.join_words(names)} are tied{within} for {aim}: {names[0]} has {lead}."
 
 
-def open_words(names: Sequence[str], aim: str, lead: str) -> str:
-    """``a has the lowest p99 at 400/s so far, 5.1 ms, but b is not significantly worse.``"""
+def open_words(names: Sequence[str], untested: Sequence[str], aim: str, lead: str) -> str:
+    """``a has the lowest p99 at 400/s so far, 5.1 ms, but b is not significantly worse, and c was
+    not tested.``"""
     leader, *others = names
     if not others:
         return f"{leader} is the only remaining server that sustained this load level ({lead})."
-    are = "is" if len(others) == 1 else "are"
-    rivals = words.join_words(others)
-    return f"{leader} has {aim} so far, {lead}, but {rivals} {are} not significantly worse."
+    tested = [name for name in others if name not in untested]
+    parts = []
+    if tested:
+        are = "is" if len(tested) == 1 else "are"
+        parts.append(f"{words.join_words(tested)} {are} not significantly worse")
+    if untested:
+        were = "was" if len(untested) == 1 else "were"
+        parts.append(f"{words.join_words(untested)} {were} not tested against it")
+    return f"{leader} has {aim} so far, {lead}, but {', and '.join(parts)}."
 
 
 def dropped_words(dropped: Sequence[RaceDropout]) -> str:
@@ -74,10 +84,21 @@ def _why(drop: RaceDropout) -> str:
     return f"behind {drop.behind} by a factor of {drop.factor:.2f} after {rounds}"
 
 
-def race_needs(race: Race, experiment: ExperimentFacts) -> str:
-    """The budget with which a decision is expected."""
+def duration_needs(level: RankingLevel) -> str | None:
+    """The duration of a trial with which servers can be compared; None if it was long enough."""
+    ranked = [entry for entry in level.entries if entry.status == "ranked"]
+    if not level.rate or not any(entry.few_requests_beyond for entry in ranked):
+        return None
+    needed = words.needed_requests(HEADLINE)
+    return f"use --duration {enough_s(level.rate)}s, because p99 {needed} per trial"
+
+
+def race_needs(race: Race, level: RankingLevel, experiment: ExperimentFacts) -> str:
+    """The budget, or the duration of a trial, with which a decision is expected."""
     if race.outcome == "failed":
         return "use lower --rates; the reasons are listed below"
+    if (needs := duration_needs(level)) is not None:
+        return needs
     budget_s = experiment.budget_s or 0.0
     if race.rounds_left is None:
         minutes = math.ceil(_TIMES_AS_LONG * budget_s / 60)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from wsgiload.analysis.absence import min_requests
 from wsgiload.analysis.recommend import LEANER_BY
 from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.report import words
+from wsgiload.report.cells import HEADLINE
 from wsgiload.statistics.effect import MIN_RUNS
 
 # A smaller saving does not decide between equally fast servers.
 MIN_SAVING_BYTES = 16 * 2**20
+# Poisson arrivals may be fewer than rate times duration.
+SPARE = 1.1
 
 
 def aim(level: RankingLevel) -> str:
@@ -45,6 +50,11 @@ def interval_words(entry: RankingEntry, name: str = "") -> str:
     low, high = entry.interval_ns
     upper = "unbounded" if high is None else words.format_duration_ns(high)
     return f" [{name}{words.format_duration_ns(low)}, {upper}]"
+
+
+def enough_s(rate_per_s: float) -> int:
+    """The duration of a trial with enough requests for p99."""
+    return math.ceil(SPARE * min_requests(HEADLINE) / rate_per_s)
 
 
 def size_words(entry: RankingEntry) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wsgiload.analysis.threshold import MIN_BEYOND
+from wsgiload.analysis.absence import MIN_BEYOND
 from wsgiload.documents.recommendation import (
     MemoryHeadroom,
     NoRecommendation,

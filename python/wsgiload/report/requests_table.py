@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from wsgiload.analysis.absence import enough_requests
 from wsgiload.documents.load_report import LoadReport, RequestCounts
 from wsgiload.report import words
 
@@ -52,6 +53,6 @@ def _figures(target: RequestCounts) -> list[str]:
     counts = [words.format_count(count) for count in (target.scheduled, target.ok, target.failed)]
     times = []
     for quantile, value_ns in ((0.5, target.p50_ns), (_P99, target.p99_ns)):
-        enough = words.enough_requests(target.ok, quantile)
+        enough = enough_requests(target.ok, quantile)
         times.append(words.format_duration_ns(value_ns if enough else None))
     return [*counts, *times, words.format_duration_ns(target.max_ns)]

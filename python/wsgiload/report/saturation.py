@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
 
 from wsgiload.documents.answer import RankingEntry, RankingLevel
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.levels import ranked
+from wsgiload.units import NS_PER_S
 
+# Requests wait if their time on the wire exceeds their CPU time by this factor and slack, which
+# cover the network and the generator.
+MAX_OVER_CPU, SLACK_NS = 2, 1_000_000
 # A rate is suggested this far beyond the estimated capacity.
 BEYOND_CAPACITY = 1.2
 
@@ -29,31 +36,83 @@ def saturation_sentence(summary: Summary, ranking: Sequence[RankingLevel]) -> st
         return ""
 
     top = rising[-1]
-    estimates = [_capacity_per_s(entry, top, summary) for entry in ranked(top)]
-    known = [
-        (capacity, entry.label)
-        for capacity, entry in zip(estimates, ranked(top), strict=True)
-        if capacity is not None
-    ]
-    if not known:
-        return f"No server saturated at {top.level}."
-    capacity, label = min(known)
-    suggested = _round_up(capacity * BEYOND_CAPACITY)
-    first = " first," if len(top.entries) > 1 else ""
-    return (
-        f"No server saturated at {top.level}. CPU use suggests that {label} would saturate{first} "
-        f"near {words.format_per_s(_two_digits(capacity))} (try --rates {suggested:g})."
-    )
+    sentence = f"No server saturated at {top.level}."
+    bounds = [_bound(entry, top, summary) for entry in ranked(top)]
+    known = [bound for bound in bounds if bound is not None]
+    if len(known) < len(bounds):
+        return sentence  # an unknown bound may be the lowest
+    return f"{sentence} {_bound_words(min(known, key=lambda bound: bound.per_s), known)}"
 
 
-def _capacity_per_s(entry: RankingEntry, level: RankingLevel, summary: Summary) -> float | None:
-    """The rate at which its CPU limit is used up, assuming constant CPU time per request."""
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """The rate that a server cannot exceed, and why."""
+
+    label: str
+    per_s: float
+    # Requests at once and the mean time of each, if these are the bound, not CPU time.
+    busy: tuple[int, float] | None
+    # Whether requests spend most of their time without CPU, such as in a lock or a pool. The true
+    # limit may then be far below the bound.
+    waits: bool
+
+
+def _bound_words(least: _Bound, known: Sequence[_Bound]) -> str:
+    """The rate of the lowest bound; it is the first to saturate only if no server waits."""
+    suggested = _round_up(least.per_s * BEYOND_CAPACITY)
+    near = words.format_per_s(_two_digits(least.per_s))
+    first = " first," if len(known) > 1 and not any(one.waits for one in known) else ""
+    latest = " at the latest" if least.waits else ""
+    why = f"CPU use suggests that {least.label}"
+    if least.busy is not None:
+        at_once, each_ns = least.busy
+        each = words.format_duration_ns(each_ns)
+        why = f"With {words.plural(at_once, 'request')} at a time, {each} each, {least.label}"
+    return f"{why} would saturate{first} near {near}{latest} (try --rates {suggested:g})."
+
+
+def _bound(entry: RankingEntry, level: RankingLevel, summary: Summary) -> _Bound | None:
+    """The tightest of the CPU limit, assuming constant CPU time per request, and the requests
+    handled at once. None if CPU time is the only known bound of a server whose requests wait."""
+    cells = [cell for cell in summary.cells if cell.id in entry.cell_ids]
+    service_ns, used_ns = _service_ns(cells), _cpu_ns(cells)
     cores, limit = entry.cpu_cores_mean, summary.experiment.cpus
-    if not cores or level.rate is None or limit is None:
+    if not service_ns or not used_ns or not cores or level.rate is None or limit is None:
         return None
     # Because of the GIL, a worker runs Python code on one core at a time.
     usable = min(limit, entry.workers) if entry.workers is not None else limit
-    return level.rate * usable / cores
+    cpu_per_s = level.rate * usable / cores
+    waits = service_ns > MAX_OVER_CPU * used_ns + SLACK_NS
+    at_once = _requests_at_once(cells)
+    busy_per_s = math.inf if at_once is None else at_once * NS_PER_S / service_ns
+    if busy_per_s < cpu_per_s and at_once is not None:
+        return _Bound(entry.label, busy_per_s, (at_once, service_ns), waits)
+    return None if waits else _Bound(entry.label, cpu_per_s, None, waits)
+
+
+def _service_ns(cells: Sequence[CellResult]) -> float | None:
+    times = (cell.service_time_ns for cell in cells)
+    return _median([one.mean for one in times if one is not None])
+
+
+def _cpu_ns(cells: Sequence[CellResult]) -> float | None:
+    return _median([one.cpu_ns_per_request for cell in cells if (one := cell.resources)])
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _requests_at_once(cells: Sequence[CellResult]) -> int | None:
+    """The measured concurrency, or workers times threads; None if unknown, as for greenlets."""
+    for cell in cells:
+        if cell.concurrency is not None and cell.concurrency.requests_at_once is not None:
+            return cell.concurrency.requests_at_once
+        settings = cell.settings
+        if settings is not None and settings.workers and settings.threads:
+            return settings.workers * settings.threads
+    return None
 
 
 def _two_digits(value: float) -> float:

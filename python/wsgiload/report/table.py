@@ -15,6 +15,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from wsgiload.analysis.absence import enough_requests
 from wsgiload.analysis.alarms import NO_KEEPALIVE
 from wsgiload.documents.attribution_result import FingerprintResult
 from wsgiload.documents.load_report import (
@@ -336,7 +337,7 @@ def _hidden_quantiles(cell: Cell) -> list[str]:
     return [
         f"{words.quantile_name(probability)} {what}: it {words.needed_requests(probability)}"
         for probability, what in ((HEADLINE, "is imprecise (≈)"), (0.999, "is not shown"))
-        if count is not None and not words.enough_requests(count, probability)
+        if count is not None and not enough_requests(count, probability)
     ]
 
 
@@ -448,7 +449,7 @@ def _sessions_line(sessions: SessionCounts) -> str:
     shown = [
         f"p{100 * quantile:g} {words.format_duration_ns(quantile_ns(durations, quantile))}"
         for quantile in _SESSION_QUANTILES
-        if words.enough_requests(durations.count, quantile)
+        if enough_requests(durations.count, quantile)
     ]
     shown.append(f"longest {words.format_duration_ns(durations.max)}")
     return f"{line}\nduration of completed sessions, including think times: {', '.join(shown)}"

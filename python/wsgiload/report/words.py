@@ -10,6 +10,14 @@ from collections.abc import Sequence
 
 import msgspec
 
+from wsgiload.analysis.absence import (
+    Absence,
+    Kind,
+    enough_requests,
+    has_few_effective,
+    is_infinite,
+    min_requests,
+)
 from wsgiload.documents.cell_result import CellFailure
 from wsgiload.documents.load_report import (
     Bounds,
@@ -202,11 +210,6 @@ def quantile_name(probability: float) -> str:
     return f"p{probability * 100:.10g}"
 
 
-def enough_requests(count: int | None, probability: float) -> bool:
-    """Whether at least ten requests lie beyond the quantile. With fewer, it is not printed."""
-    return count is not None and count * (1 - probability) >= 10 - 1e-9
-
-
 def rough(text: str, *, is_rough: bool) -> str:
     """ "≈ 569 µs" for a quantile beyond which fewer than ten requests lie."""
     return f"≈ {text}" if is_rough and text != MISSING else text
@@ -217,20 +220,37 @@ def needed_requests(probability: float) -> str:
     return f"needs at least {format_count(min_requests(probability))} requests"
 
 
-def min_requests(probability: float) -> int:
-    """The number of requests of which ten lie beyond the quantile."""
-    return round(10 / (1 - probability))
-
-
 def may_be_shown(known: QuantileUncertainty | None, count: int | None, probability: float) -> bool:
     """Whether enough requests lie beyond a quantile to show it: effective requests if they are
     known, because correlated requests carry less information; otherwise all requests.
 
     ``known`` is the quantile's entry in ``uncertainty``.
     """
-    if known is not None and known.reason == "too_few_effective_requests":
-        return False
-    return enough_requests(count, probability)
+    return not has_few_effective(known) and enough_requests(count, probability)
+
+
+# Why a quantile is absent, without figures, for several runs or servers.
+ABSENT: dict[Kind, str] = {
+    "not_measured": NOT_MEASURED,
+    "too_few_requests": "too few requests",
+    "too_few_effective_requests": "too few effective requests",
+    "lower_bound": "only a lower bound is known: requests timed out",
+    "infinite": "too many requests failed",
+}
+
+
+def absence_words(absence: Absence) -> str:
+    """Why the quantile of one load is absent, after its name: "needs at least 1,000 requests, but
+    only 899 were scheduled"."""
+    needed, scheduled = needed_requests(absence.probability), format_count(absence.scheduled)
+    if absence.kind == "too_few_requests":
+        return f"{needed}, but only {scheduled} were scheduled"
+    if absence.kind == "too_few_effective_requests":
+        counted = (
+            "fewer" if absence.effective is None else f"only {format_count(absence.effective)}"
+        )
+        return f"{needed}, but the {scheduled} requests are correlated and count as {counted}"
+    return f"is unknown ({ABSENT[absence.kind]})"
 
 
 def with_uncertainty(shown: str, known: QuantileUncertainty | None) -> str:
@@ -268,35 +288,16 @@ def ok_ratio(outcomes: Outcomes | None) -> float | None:
 
 
 def format_bounds(bounds: Bounds | None, probability: float, outcomes: Outcomes | None) -> str:
-    """A headline quantile: "18.4 ms", ">= 1.00 s", or "infinite (0.7 % failed)".
-
-    A request that timed out was slower than the timeout, which gives a lower bound. Other failed
-    requests have no response time; if their share exceeds 1 - p, the quantile has no bound.
-    """
+    """A headline quantile: "18.4 ms", ">= 1.00 s", or "infinite (0.7 % failed)"."""
     if bounds is None:
         return MISSING
     if bounds.high is None:
-        if bounds.low is None or _surely_failed(outcomes) > 1 - probability:
+        if is_infinite(bounds, probability, outcomes):
             return f"infinite ({format_ratio(failed_ratio(outcomes))} failed)"
         return f">= {format_duration_ns(bounds.low)}"
 
     low, high = format_duration_ns(bounds.low), format_duration_ns(bounds.high)
     return high if low in (high, MISSING) else f"{low} to {high}"
-
-
-def _surely_failed(outcomes: Outcomes | None) -> float:
-    """The share of the scheduled requests that have no response time."""
-    if outcomes is None or not outcomes.scheduled:
-        return 0.0
-    failed = (
-        outcomes.http_status
-        + outcomes.bad_body
-        + outcomes.reset
-        + outcomes.stale
-        + outcomes.refused
-        + outcomes.client_error
-    )
-    return failed / outcomes.scheduled
 
 
 def format_interval(interval: Sequence[float | None] | None) -> str:

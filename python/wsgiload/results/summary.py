@@ -25,6 +25,7 @@ from wsgiload.loads.thresholds import of_orchestrator
 from wsgiload.results.reasons import BlamedReason, reason_of
 from wsgiload.results.record import CellRecord, Setting
 from wsgiload.sampling.memory_growth import memory_growth
+from wsgiload.sampling.processes import ProcessUsage
 from wsgiload.sampling.resources import measured_window
 from wsgiload.units import NS_PER_S, duration_words
 
@@ -242,25 +243,57 @@ def _missing_limits(record: CellRecord) -> Reason | None:
 
 
 def _contamination(record: CellRecord) -> Reason | None:
-    """The reason if other processes used the machine during the measurement."""
+    """The reason if other processes kept the server or the generator waiting for a core. CPU time
+    that others used while nobody waited has no effect; without a known effect, the message says
+    so."""
     attribution = record.attribution
     if attribution is None:
         return None
 
     foreign, waited = attribution.other_cpu_ratio, attribution.cpu_wait_ratio
-    if foreign is not None and foreign > MAX_FOREIGN_CPU:
-        message = f"other processes used {100 * foreign:.0f} % of the machine's CPU time"
-        measured, limit = round(foreign, 4), MAX_FOREIGN_CPU
-        return reason_of("contaminated", "warn", message, measured, limit, _REPEAT)
+    is_busy = foreign is not None and foreign > MAX_FOREIGN_CPU
     shares = any(one.service.shares_server_cores for one in record.services)
-    if waited is not None and waited > MAX_CPU_WAIT and not shares:
-        message = (
-            f"the server waited {100 * waited:.0f} % of the time for a core that other processes "
-            "used"
-        )
-        measured, limit = round(waited, 4), MAX_CPU_WAIT
-        return reason_of("contaminated", "warn", message, measured, limit, _REPEAT)
-    return None
+    if is_busy and waited is None:
+        waited = _run_queue_wait(record.processes)
+    waits = {"server": waited, "generator": _generator_wait(record)}
+    if is_busy and waited is None:
+        message = f"{_used(foreign)}; whether the server waited for them is unknown"
+        return reason_of("contaminated", "warn", message, foreign, MAX_FOREIGN_CPU, _REPEAT)
+
+    name, share = max(
+        ((name, share) for name, share in waits.items() if share is not None),
+        key=lambda entry: entry[1],
+        default=("", 0.0),
+    )
+    if share <= MAX_CPU_WAIT or not (is_busy or (name == "server" and not shares)):
+        return None
+    message = f"the {name} waited {100 * share:.0f} % of the time for a core"
+    message += f", while {_used(foreign)}" if is_busy else " that other processes used"
+    return reason_of("contaminated", "warn", message, round(share, 4), MAX_CPU_WAIT, _REPEAT)
+
+
+def _used(foreign: float | None) -> str:
+    return f"other processes used {100 * (foreign or 0.0):.0f} % of the machine's CPU time"
+
+
+def _run_queue_wait(processes: Sequence[ProcessUsage]) -> float | None:
+    """The time for which the server's threads were runnable without a core, as a share of the
+    observed time; None if it was not observed. Includes waits for each other and throttling."""
+    times = [one.t_ns for one in processes]
+    if not times or max(times) == min(times):
+        return None
+    waits: dict[int, list[int]] = {}
+    for one in processes:
+        waits.setdefault(one.pid, []).append(one.run_queue_wait_ns)
+    waited_ns = sum(max(of_one) - min(of_one) for of_one in waits.values())
+    return waited_ns / (max(times) - min(times))
+
+
+def _generator_wait(record: CellRecord) -> float | None:
+    client = record.load.client if record.load is not None else None
+    if record.load is None or client is None or client.run_queue_wait_ns is None:
+        return None
+    return client.run_queue_wait_ns / record.load.measured_ns if record.load.measured_ns else None
 
 
 def _missing_samples(record: CellRecord, setting: Setting) -> Reason | None:

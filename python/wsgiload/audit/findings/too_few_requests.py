@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from wsgiload.analysis.absence import MIN_BEYOND, enough_requests, min_requests
 from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import (
-    enough_requests,
     format_count,
-    min_requests,
     quantile_name,
 )
 
-MIN_BEYOND = 10
 # Some tools always print higher quantiles, but these are rarely published.
 MAX_QUANTILE = 0.99
 

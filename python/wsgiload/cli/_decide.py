@@ -1,0 +1,58 @@
+"""The exit code and the command for a question that the measured data did not answer."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from wsgiload.analysis.answered import is_unanswered
+from wsgiload.cli._output import complain
+from wsgiload.documents.summary import Summary
+from wsgiload.errors import EXIT_INVALID, EXIT_OK, EXIT_THRESHOLD
+from wsgiload.experiment.estimate import runs_s
+from wsgiload.report.words import format_span
+from wsgiload.units import NS_PER_S, parse_duration_ns
+
+_OPTION = re.compile(r"--(?P<name>budget|runs|duration) (?P<value>\w+)")
+
+
+def code_of_answer(summary: Summary, code: int, arguments: Sequence[str]) -> int:
+    """98 if the sweep asked a question and got no answer; prints the command that would decide
+    it. Other codes that come before 98 or do not concern the answer stay."""
+    if not is_unanswered(summary):
+        return code
+    needs = summary.answer.needs if summary.answer is not None else None
+    command = deciding_command(needs or "", summary, arguments)
+    complain("undecided" if command is None else f"undecided; to decide, run: {command}")
+    return EXIT_INVALID if code in (EXIT_OK, EXIT_THRESHOLD) else code
+
+
+def deciding_command(needs: str, summary: Summary, arguments: Sequence[str]) -> str | None:
+    """This command with the option that ``needs`` names, and its time; None if it names none with a
+    value. The last of several equal options counts."""
+    option = _OPTION.search(needs)
+    if option is None:
+        return None
+    command = shlex.join([*program(), *arguments, *option[0].split()])
+    return f"{command}  # about {format_span(_seconds(option, summary))}"
+
+
+def _seconds(option: re.Match[str], summary: Summary) -> float:
+    experiment = summary.experiment
+    if option["name"] == "runs":
+        return runs_s(experiment, len(experiment.servers), int(option["value"]))
+    seconds = parse_duration_ns(option["value"]) / NS_PER_S
+    if option["name"] == "budget":
+        return seconds
+    return experiment.budget_s or seconds * len(summary.cells)
+
+
+def program() -> list[str]:
+    """The words that start this program again in any folder."""
+    path = Path(sys.argv[0])
+    if path.name == "__main__.py" or not path.exists():
+        return [sys.executable, "-m", "wsgiload"]
+    return [str(path.absolute())]
