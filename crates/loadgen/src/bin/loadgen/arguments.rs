@@ -677,11 +677,12 @@ mod tests {
     #[test]
     fn thresholds_of_checks_are_changed_one_by_one() {
         let changed = plan(
-            "loadgen http://h/ --check-threshold C4.warn=0.02 --check-threshold C7.invalid=0.9",
+            "loadgen http://h/ --check-threshold send-lag.warn=0.02 --check-threshold client-cpu.invalid=0.9",
         );
         let changed = changed.expect("known").thresholds;
         assert_eq!((changed.lag_impact.warn, changed.busy.invalid), (0.02, 0.9));
-        let message = plan("loadgen http://h/ --check-threshold C4.worn=1").expect_err("unknown");
+        let message =
+            plan("loadgen http://h/ --check-threshold send-lag.worn=1").expect_err("unknown");
         assert!(
             message.contains(
                 "send-lag has no threshold worn; it has bound, bound_ns, invalid, invalid_ns, note"

@@ -113,8 +113,10 @@ pub(super) fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> Chec
 /// `capped`: if all connections of a limited number were busy, the load was partly a closed loop.
 pub(super) fn capped(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let waited = evidence.waited_for_connection_share;
-    if evidence.lacks_connections {
-        // `client-resources` reports it: the plan did not set this limit.
+    // In a closed loop, requests wait for a response by intention.
+    let is_closed_loop = evidence.sent_in_time_share.is_none();
+    if is_closed_loop || evidence.lacks_connections {
+        // `client-resources` reports a limit that the plan did not set.
         return CheckResult::Passed;
     }
     let message = format!(

@@ -619,6 +619,16 @@ fn the_host_is_blamed_for_lateness_if_the_thread_waited_for_a_core() {
 }
 
 #[test]
+fn a_closed_loop_is_not_said_to_be_partly_one() {
+    let evidence = Evidence {
+        sent_in_time_share: None,
+        waited_for_connection_share: 0.9,
+        ..sound()
+    };
+    assert_eq!(judge(&evidence).reasons, []);
+}
+
+#[test]
 fn an_overloaded_server_is_to_blame_and_does_not_invalidate() {
     let evidence = Evidence {
         dropped: 5,
