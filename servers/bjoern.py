@@ -9,6 +9,7 @@ from wsgiload.catalogue.contract import Dependency, LaunchContext, Server, Varia
 REFERENCE = "https://github.com/jonashaag/bjoern#usage"
 
 NO_PROXIES = "no setting for trusted proxies"
+DELAYS = "no setting for TCP_NODELAY"
 
 NOTES = (
     f"listen_backlog set by the profile (default 1,024; {REFERENCE})",
@@ -51,6 +52,7 @@ SERVER = Server(
             ),
             unix_socket=True,
             no_trusted_proxies=NO_PROXIES,
+            delays_writes=DELAYS,
         ),
         Variant(
             name="processes",
@@ -66,6 +68,7 @@ SERVER = Server(
             stock_notes=(f"one process, backlog 1,024 ({REFERENCE})",),
             unix_socket=True,
             no_trusted_proxies=NO_PROXIES,
+            delays_writes=DELAYS,
             helpers=1,
         ),
     ),

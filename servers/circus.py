@@ -21,6 +21,8 @@ CHAUSSETTE = "https://chaussette.readthedocs.io/"
 NOTES = (
     "numprocesses and the backlog of the shared socket set by the profile (default backlog "
     f"2,048; {CIRCUS})",
+    "TCP_NODELAY on the shared socket: otherwise, Nagle's algorithm delays responses of several "
+    "writes by 40 ms",
     f"chaussette's log off: with some backends, every request is logged ({CHAUSSETTE})",
     "circus's endpoints are Unix sockets in the run directory, so several instances can run at the "
     "same time",

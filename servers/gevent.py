@@ -15,7 +15,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
         *runner(context, Path(__file__), "run_gevent.py"),
         *("--host", context.host, "--port", str(context.port)),
         *option("--backlog", context.backlog),
-        *context.when_tuned("--no-log"),
+        *context.when_tuned("--no-log", "--no-delay"),
         context.app,
     ]
 
@@ -37,11 +37,15 @@ SERVER = Server(
             notes=(
                 f"log=None (default: every request is written to standard error; {REFERENCE})",
                 f"backlog set by the profile (default 128; {REFERENCE})",
+                "TCP_NODELAY on the listening socket: otherwise, Nagle's algorithm delays "
+                "responses of several writes by 40 ms",
                 "gevent.monkey.patch_all() before the app is imported: sleeps and socket calls of "
                 "the app yield to the event loop",
                 "idle connections are never closed; CPU-bound code blocks the event loop",
             ),
-            stock_notes=(f"every request written to standard error ({REFERENCE})",),
+            stock_notes=(
+                f"every request written to standard error, Nagle's algorithm on ({REFERENCE})",
+            ),
             framing="chunked",
             unix_socket=True,
             no_trusted_proxies="no setting for trusted proxies",

@@ -10,7 +10,7 @@ REFERENCE = "https://www.gevent.org/api/gevent.pywsgi.html"
 WARM_UP = "https://doc.pypy.org/en/latest/faq.html"
 
 NOTES = (
-    f"log=None, backlog set by the profile: as for gevent on CPython ({REFERENCE})",
+    f"log=None, TCP_NODELAY, backlog set by the profile: as for gevent on CPython ({REFERENCE})",
     "gevent.monkey.patch_all() before the app is imported: sleeps and socket calls of the app "
     "yield to the event loop",
     "the installation takes a minute, because gevent's extensions are compiled from source",
@@ -23,7 +23,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
         *(str(context.python), str(Path(__file__).parent / "runners" / "run_gevent.py")),
         *("--host", context.host, "--port", str(context.port)),
         *option("--backlog", context.backlog),
-        *context.when_tuned("--no-log"),
+        *context.when_tuned("--no-log", "--no-delay"),
         context.app,
     ]
 
@@ -36,7 +36,9 @@ def _variant(name: str, summary: str, cold: bool) -> Variant:
         uses_workers=False,
         uses_threads=False,
         notes=(*NOTES, f"PyPy is slow until its JIT has warmed up ({WARM_UP})"),
-        stock_notes=(f"every request written to standard error ({REFERENCE})",),
+        stock_notes=(
+            f"every request written to standard error, Nagle's algorithm on ({REFERENCE})",
+        ),
         unix_socket=True,
         no_trusted_proxies="no setting for trusted proxies",
         cold=cold,

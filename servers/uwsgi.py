@@ -28,6 +28,7 @@ ROUTER_NOTES = (
     f"the router closes connections without sending Connection: close ({HTTP})",
     "the server's CPU time and memory include those of the HTTP router, a separate process",
 )
+ROUTER_DELAYS = "--tcp-nodelay has no effect on the HTTP router"
 STOCK_NOTES = (
     "one process, one thread, no master, backlog 100, every request logged; --die-on-term and "
     f"--no-orphans are set, because the server cannot be stopped without them ({THINGS})",
@@ -74,8 +75,7 @@ def uwsgi(listening: list[str], variant: Variant, context: LaunchContext) -> lis
     return [
         str(context.bin / "uwsgi"),
         *listening,
-        *("--virtualenv", str(context.bin.parent)),
-        *("--pythonpath", str(context.import_dir)),
+        *("--virtualenv", str(context.bin.parent), "--pythonpath", str(context.import_dir)),
         *("--module", context.app),
         *option("--processes", context.workers),
         *(option("--threads", context.threads) if variant.uses_threads else ()),
@@ -145,6 +145,7 @@ SERVER = Server(
             stock_notes=ROUTER_STOCK_NOTES,
             unix_socket=True,
             helpers=2,
+            delays_writes=ROUTER_DELAYS,
         ),
         Variant(
             name="gevent",
@@ -166,6 +167,7 @@ SERVER = Server(
             ),
             unix_socket=True,
             helpers=2,
+            delays_writes=ROUTER_DELAYS,
         ),
         Variant(
             name="nginx",

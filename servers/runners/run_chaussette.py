@@ -32,6 +32,9 @@ def main() -> None:
         from gevent import monkey
 
         monkey.patch_all()
+    if options.keepalive is not None:  # connections inherit it from the shared socket
+        with socket.fromfd(options.fd, socket.AF_INET, socket.SOCK_STREAM) as listener:
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
     if options.backend == "waitress":

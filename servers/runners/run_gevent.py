@@ -10,6 +10,7 @@ monkey.patch_all()  # before all other imports, including that of the app
 import argparse  # noqa: E402
 import importlib  # noqa: E402
 import signal  # noqa: E402
+import socket  # noqa: E402
 
 import gevent  # noqa: E402
 from gevent.pywsgi import WSGIServer  # noqa: E402
@@ -22,6 +23,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--backlog", type=int)
     parser.add_argument("--no-log", action="store_true")
+    parser.add_argument("--no-delay", action="store_true")
     parser.add_argument("app")
     options = parser.parse_args()
     module, _, name = options.app.partition(":")
@@ -29,6 +31,9 @@ def main() -> None:
     log = None if options.no_log else "default"  # gevent's default: every request on standard error
     server = WSGIServer((options.host, options.port), app, backlog=options.backlog, log=log)
     server.stop_timeout = 1  # otherwise, idle connections delay the stop
+    server.start()
+    if options.no_delay:  # connections inherit it from the listening socket
+        server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     gevent.signal_handler(signal.SIGTERM, server.stop)
     server.serve_forever()
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import socket
 
 import uvicorn
 from a2wsgi import WSGIMiddleware
+from uvicorn.supervisors import Multiprocess
 
 APP_VARIABLE, THREADS_VARIABLE = "WSGILOAD_RUNNER_APP", "WSGILOAD_RUNNER_THREADS"
 
@@ -47,9 +49,16 @@ def main() -> None:
     settings |= {"loop": "asyncio", "http": "h11"}
     if options.keepalive is not None:
         settings |= {"access_log": False, "log_level": "warning", "timeout_graceful_shutdown": 2}
-    uvicorn.run(
-        "run_uvicorn:make_app", factory=True, host=options.host, port=options.port, **settings
-    )
+    settings |= {"factory": True, "host": options.host, "port": options.port}
+    if options.workers in (None, 1):
+        uvicorn.run("run_uvicorn:make_app", **settings)
+        return
+    # For several workers, uvicorn binds a socket for which asyncio does not set TCP_NODELAY;
+    # otherwise, this is what uvicorn.run does.
+    config = uvicorn.Config("run_uvicorn:make_app", **settings)
+    listener = config.bind_socket()
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    Multiprocess(config, sockets=[listener]).run()
 
 
 if __name__ == "__main__":

@@ -38,6 +38,17 @@ APP = f"""
         start_response("200 OK", [("Content-Length", "0")])
         return []
 """
+IMPORT = f"""
+    import time
+
+    parsed = b"x" * {ANONYMOUS_BYTES}
+    time.sleep(0.5)
+    del parsed
+
+    def app(environ, start_response):
+        start_response("200 OK", [("Content-Length", "0")])
+        return []
+"""
 
 
 @pytest.fixture
@@ -93,3 +104,12 @@ def test_a_server_runs_in_little_more_than_its_memory_figure_but_not_in_half_of_
     assert result.code == 97
     assert cell["resources"]["oom_kills"] >= 1
     assert "needs more memory than its limit" in cell["failure"]["message"]
+
+
+def test_memory_that_only_the_import_of_the_app_needs_counts(command: Command) -> None:
+    """gunicorn accepts connections before its worker imports the app."""
+    (command.folder / "hungry.py").write_text(textwrap.dedent(IMPORT))
+    _, cell = sweep(command, "gunicorn-gthread", 1024 * MIB)
+    used = cell["resources"]
+    assert used["memory_mean_bytes"] < OTHER_BYTES
+    assert ANONYMOUS_BYTES < used["memory_peak_bytes"] < ANONYMOUS_BYTES + OTHER_BYTES

@@ -146,8 +146,9 @@ class Variant:
     which a check must confirm; ``stock_keepalive`` and ``stock_framing`` are those of the stock
     profile, if they differ. ``helpers`` is the number of processes in addition to the workers:
     masters, routers, front ends. ``head_limit`` explains why a request head of 32 KiB is rejected
-    in the tuned profile, and ``no_trusted_proxies`` why ``X-Forwarded-Proto`` from this host does
-    not set the scheme that the app sees; None declares the opposite. ``interface`` is the kind of
+    in the tuned profile, ``delays_writes`` why Nagle's algorithm cannot be turned off, and
+    ``no_trusted_proxies`` why ``X-Forwarded-Proto`` from this host does not set the scheme that the
+    app sees; None declares the opposite. ``interface`` is the kind of
     app that it runs. ``takes_arguments`` is only set if it differs from the server's.
 
     ``notes`` justify every setting that is not the server's default, each with its source;
@@ -173,6 +174,7 @@ class Variant:
     # A known violation of the ASGI specification or PEP 3333, as the check reports it.
     deviation: str | None = None
     head_limit: str | None = None
+    delays_writes: str | None = None
     no_trusted_proxies: str | None = None
     reason: str | None = None
     interface: Interface = "wsgi"

@@ -168,6 +168,11 @@ def markdown_catalogue(catalogue: Catalogue, results: Sequence[CheckResult]) -> 
         lambda one: one.head_limit,
     )
     lines += _by_reason(
+        "Responses of several writes delayed by 40 ms (Nagle's algorithm)",
+        catalogue,
+        lambda one: one.delays_writes,
+    )
+    lines += _by_reason(
         "`X-Forwarded-Proto` not trusted", catalogue, lambda one: one.no_trusted_proxies
     )
 

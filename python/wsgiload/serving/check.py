@@ -33,7 +33,7 @@ from wsgiload.serving.conformance import (
     conformance_context,
     measure_concurrency,
 )
-from wsgiload.serving.exchange import Response, exchange
+from wsgiload.serving.exchange import Connection, Response, exchange
 from wsgiload.serving.groups import Place, chosen_place
 from wsgiload.serving.launch import HOST, ServerProcess
 from wsgiload.serving.lifecycle import Served, Service, serving
@@ -46,6 +46,10 @@ BODY_REQUESTS = 20
 QUIET_REQUESTS = 200
 # More than single messages have, such as the greeting of a late worker.
 MAX_QUIET_LINES = 20
+# With Nagle's algorithm, the second write of a response waits for the client's delayed
+# acknowledgement. Other delays of this length are rare.
+STREAMED_RESPONSES, MAX_DELAYED_RATIO = 40, 0.2
+DELAYED_ACK_NS = range(36_000_000, 50_000_000)
 POSTED_BYTES = 1024**2
 # Longer than any response of the app ``conformance``.
 MAX_RESPONSE_BYTES = 2 * POSTED_BYTES
@@ -81,6 +85,7 @@ class CheckResult:
     backlog: int | None = None
     backlog_as_asked: bool | None = None
     quiet: bool | None = None
+    delayed_ratio: float | None = None
     processes: int | None = None
     within_budget: bool | None = None
     clean_stop: bool | None = None
@@ -261,6 +266,39 @@ def _check_framing(subject: _Subject, result: CheckResult) -> None:
     result.framing_as_claimed = as_declared and whole and kept
 
 
+def _check_delays(subject: _Subject, result: CheckResult) -> None:
+    """A response of several writes must not wait for a delayed acknowledgement."""
+    result.delayed_ratio = delayed_ratio((HOST, subject.port), Request("/stream"))
+    known = subject.variant.variant.delays_writes
+    is_delayed = result.delayed_ratio > MAX_DELAYED_RATIO
+    if subject.profile == "tuned":
+        delayed = (
+            f"{100 * result.delayed_ratio:.0f} % of the responses of several writes took 36 to "
+            "50 ms (set TCP_NODELAY)"
+        )
+        prompt = f"no response of several writes is delayed, but its file says {known!r}"
+        result.record(is_delayed == (known is not None), delayed if is_delayed else prompt)
+
+
+def delayed_ratio(address: tuple[str, int], request: Request) -> float:
+    """The share of responses that took as long as a delayed acknowledgement, on one connection if
+    the server keeps it: the kernel acknowledges the first segments of a connection at once."""
+    delayed, connection = 0, Connection(address, RESPONSE_TIMEOUT_S)
+    try:
+        for _ in range(STREAMED_RESPONSES):
+            begun_ns = time.monotonic_ns()
+            try:
+                connection.exchange(request, MAX_RESPONSE_BYTES)
+            except (http.client.NotConnected, http.client.RemoteDisconnected, ConnectionError):
+                connection.close()
+                connection = Connection(address, RESPONSE_TIMEOUT_S)
+                continue
+            delayed += time.monotonic_ns() - begun_ns in DELAYED_ACK_NS
+    finally:
+        connection.close()
+    return delayed / STREAMED_RESPONSES
+
+
 def _check_echo(subject: _Subject, result: CheckResult) -> None:
     posted = bytes(range(256)) * (POSTED_BYTES // 256)
     response = _request(subject.port, "POST", "/echo", posted)
@@ -377,6 +415,7 @@ PROPERTIES: tuple[Callable[[_Subject, CheckResult], None], ...] = (
     _check_quiet,
     _check_keepalive,
     _check_framing,
+    _check_delays,
     _check_errors,
     _check_conformance,
     _check_backlog,
