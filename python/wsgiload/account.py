@@ -11,11 +11,20 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
 from wsgiload.errors import ServerError, UsageError
+
+TRUST_VARIABLE = "WSGILOAD_TRUST_FOLDER"
+# The parent is checked after its death would kill this process, so it cannot be missed.
+_EXECUTE = '[ "$PPID" = "$1" ] || exit 126; shift; exec "$@"'
+
+# Only the command line and the Python API set it. A setting in a file could vouch for itself.
+_is_folder_trusted: ContextVar[bool] = ContextVar("is_folder_trusted", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +36,25 @@ class Account:
     gid: int
     home: str
 
-    @property
-    def variables(self) -> Mapping[str, str]:
-        """The variables that a login would set."""
-        return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
+    def variables(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The variables with those that a login would set, unless they were set for the server."""
+        own = {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
+        inherited = {name for name in own if variables.get(name) == os.environ.get(name)}
+        return {**own, **{name: text for name, text in variables.items() if name not in inherited}}
 
     def prefix(self) -> list[str]:
-        """The start of a command that runs the rest as this user.
+        """The start of a command that runs the rest as this user, without a way to regain
+        permissions by a setuid program.
 
-        The death signal is requested again, because a change of user clears it.
+        The death signal is requested again, because a change of user clears it. setpriv still has
+        capabilities when it executes its command, so a shell executes the rest: only that fails if
+        the user may not read the program.
         """
         groups = "--init-groups" if _is_known(self.uid) else "--clear-groups"
         identity = [f"--reuid={self.uid}", f"--regid={self.gid}", groups]
-        return ["setpriv", *identity, "--inh-caps=-all", "--pdeathsig=KILL", "--"]
+        rest = ["--inh-caps=-all", "--no-new-privs", "--pdeathsig=KILL", "--"]
+        shell = ["/bin/sh", "-c", _EXECUTE, "wsgiload-user", str(os.getpid())]
+        return ["setpriv", *identity, *rest, *shell]
 
 
 def account_of(user: str | None) -> Account | None:
@@ -97,20 +112,61 @@ def _is_known(uid: int) -> bool:
     return True
 
 
-def require_own(paths: Iterable[Path]) -> None:
+@contextmanager
+def trusting_folder(is_trusted: bool) -> Iterator[None]:
+    """Whether root may run and read what other users own, in this thread while the block lasts."""
+    token = _is_folder_trusted.set(is_trusted)
+    try:
+        yield
+    finally:
+        _is_folder_trusted.reset(token)
+
+
+def trust_folder(is_trusted: bool) -> None:
+    """The same for the rest of a command."""
+    _is_folder_trusted.set(is_trusted)
+
+
+def owners_trusted_by(account: Account | None) -> set[int]:
+    """The owners of code that may run as the account (None: as this user) without being named: the
+    user, root and, as in git, the user who ran sudo."""
+    owners = {0, os.geteuid() if account is None else account.uid}
+    caller = os.environ.get("SUDO_UID", "")
+    return owners | {int(caller)} if os.geteuid() == 0 and caller.isdecimal() else owners
+
+
+def require_own(paths: Iterable[Path], risk: str, fix: str = "--user {owner}") -> None:
     """Raise UsageError if this process is root and one of the paths (or what it links to) belongs
-    to someone else. Root's code and, under sudo, that of the user who ran sudo are trusted."""
-    if os.geteuid() != 0:
+    to someone else. ``risk`` says what root would do, and ``fix`` is the other way out."""
+    is_trusted = os.environ.get(TRUST_VARIABLE, "").lower() in ("1", "true", "yes", "on")
+    if os.geteuid() != 0 or is_trusted or _is_folder_trusted.get():
         return
-    trusted = {0, int(os.environ.get("SUDO_UID") or 0)}
     for path in paths:
-        owners = {stat(path).st_uid for stat in (os.lstat, os.stat) if path.exists()}
-        for owner in owners - trusted:
-            name = _name_of(owner)
+        strangers = _owners(path) - owners_trusted_by(None)
+        if strangers:
+            owner = _name_of(min(strangers))
             raise UsageError(
-                f"{path} belongs to {name}, and its code would run as root",
-                f"run it as its owner with --user {name}, or as root with --trust-folder",
+                f"{path} belongs to {owner}, and root would {risk}",
+                f"use {fix.format(owner=owner)}, or --trust-folder if you trust {owner}",
             )
+
+
+def require_own_program(path: Path, risk: str, fix: str = "--user {owner}") -> None:
+    """``require_own`` for a program, its folder, and the environment around it, which determines
+    the modules that it imports."""
+    places: list[Path] = []
+    for one in (path, path.resolve()):
+        environment = [one.parent.parent] if one.parent.name == "bin" else []
+        places += [one, one.parent, *environment]
+    require_own(dict.fromkeys(places), risk, fix)
+
+
+def _owners(path: Path) -> set[int]:
+    owners = set()
+    for read in (path.lstat, path.stat):
+        with suppress(OSError):  # what does not exist is reported by whoever needs it
+            owners.add(read().st_uid)
+    return owners
 
 
 def _name_of(uid: int) -> str:

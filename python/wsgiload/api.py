@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from wsgiload.account import trusting_folder
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.capacity_search.rates import require_rates
 from wsgiload.errors import UsageError, require
@@ -214,9 +215,10 @@ def sweep(
         out=out,
         services=services or {},
     )
-    experiment = replace(experiment_of(spec), slo=objective)
-    require_rates(experiment)
-    return run_sweep(experiment, events)
+    with trusting_folder(spec.server.trust_folder):
+        experiment = replace(experiment_of(spec), slo=objective)
+        require_rates(experiment)
+        return run_sweep(experiment, events)
 
 
 def resume(
@@ -225,8 +227,11 @@ def resume(
     request: RequestOptions | None = None,
     env: Mapping[str, str] | None = None,
     events: SweepEvents | None = None,
+    trust_folder: bool = False,
 ) -> SweepResult:
     """Resume an interrupted sweep with its stored plan and cell order. ``request`` and ``env``
-    contain the secrets that were not stored. Raises UsageError if the run cannot be resumed."""
+    contain the secrets that were not stored; ``trust_folder`` is that of ``ServerOptions``. Raises
+    UsageError if the run cannot be resumed."""
     secrets = Secrets(request=request or RequestOptions(), variables=env or {})
-    return resume_sweep(Path(run_dir), events, secrets=secrets)
+    with trusting_folder(trust_folder):
+        return resume_sweep(Path(run_dir), events, secrets=secrets)

@@ -303,7 +303,7 @@ INSTALLED = (interpreter("3.11.7"), interpreter("3.12.1"), interpreter("3.13.0")
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreters, "installed_interpreters", lambda _: INSTALLED)
+    monkeypatch.setattr(interpreters, "installed_interpreters", lambda *_: INSTALLED)
 
 
 def resolved_versions(servers: tuple[str, ...], *grid: str) -> dict[str, str]:

@@ -15,7 +15,6 @@ from wsgiload.environments import interpreter
 from wsgiload.environments.interpreter import (
     bundled_app_interpreter,
     clean_variables,
-    describe_interpreter,
     find_app_interpreter,
     project_environment,
 )
@@ -29,7 +28,7 @@ from wsgiload.sweeps.app_check import app_interpreter, environment_note
 def no_active_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
-    describe_interpreter.cache_clear()
+    interpreter._describe.cache_clear()
 
 
 def make_environment(directory: Path) -> Path:

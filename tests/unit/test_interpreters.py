@@ -47,7 +47,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         interpreters,
         "installed_interpreters",
-        lambda implementation: tuple(
+        lambda implementation, user=None: tuple(
             interpreter for interpreter in INSTALLED if interpreter.implementation == implementation
         ),
     )

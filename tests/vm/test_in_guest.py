@@ -2,64 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ..integration.command import Command, until
+from ..integration.other_user import LOAD, place_for, require_everything_ran_as
 
 pytestmark = pytest.mark.skipif(
     "WSGILOAD_GUEST" not in os.environ, reason="runs in the guests of `make test-vm`"
 )
-
-NOBODY = 65534
-# Writes down what it finds out about itself, then serves.
-SERVER = """
-import json, os, pathlib, sys
-from wsgiref.simple_server import make_server
-
-status = pathlib.Path("/proc/self/status").read_text().splitlines()
-facts = {
-    "users": os.getresuid(),
-    "groups": os.getresgid(),
-    "limited": "wsgiload-" in pathlib.Path("/proc/self/cgroup").read_text(),
-    "capabilities": next(line.split()[1] for line in status if line.startswith("CapEff")),
-}
-pathlib.Path("seen").write_text(json.dumps(facts))
-
-def app(environ, start_response):
-    start_response("200 OK", [("Content-Length", "2")])
-    return [b"ok"]
-
-make_server("127.0.0.1", int(sys.argv[1]), app).serve_forever()
-"""
 
 
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Command]:
     """Runs wsgiload in an empty directory. Leftover processes, cgroups and temporary files fail the
     test."""
-    yield from running_in(tmp_path)
-
-
-@pytest.fixture
-def reachable_command() -> Iterator[Command]:
-    """The same in a directory that every user can reach; only root can reach pytest's."""
-    with tempfile.TemporaryDirectory() as place:
-        Path(place).chmod(0o711)
-        yield from running_in(Path(place))
-
-
-def running_in(place: Path) -> Iterator[Command]:
-    """A command whose leftovers fail the test."""
-    command = Command(place / "command")
+    command = Command(tmp_path / "command")
     try:
         yield command
         command.require_no_leftovers()
@@ -95,32 +58,17 @@ def test_a_sweep_enforces_every_limit_that_it_reports(command: Command) -> None:
     assert list(sweep.cells) == ["waitress@20#1"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_a_server_of_another_user_has_its_limits(reachable_command: Command) -> None:
-    command = reachable_command
-    (command.folder / "server.py").write_text(SERVER)
-    os.chown(command.folder, NOBODY, NOBODY)
-    load = shlex.split("--rates 20 --duration 2s --warmup 0s --cooldown 0s --memory 128MiB")
-    server = f"own={sys.executable} server.py {{port}}"
-
-    sweep = command.run("sweep", "--user", "nobody", "--command", server, *load, "--pids", 100)
-
-    assert sweep.code in (0, 98), sweep.err
-    [cell] = sweep.cells.values()
-    limits = cell["limits"]
-    assert cell["failure"] is None
-    assert cell["outcomes"]["ok"] == cell["outcomes"]["scheduled"] > 0
-    assert limits["backend"] == "cgroup-v2" and limits["not_enforced"] == []
-    assert limits["read_back"]["effective_memory_bytes"] == 128 * 1024**2
-    assert limits["read_back"]["pids"] == 100
-    seen = command.folder / "seen"
-    assert json.loads(seen.read_text()) == {
-        "users": [NOBODY] * 3,
-        "groups": [NOBODY] * 3,
-        "limited": True,
-        "capabilities": "0" * 16,
-    }
-    assert seen.stat().st_uid == NOBODY and sweep.run_dir.stat().st_uid == 0
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start servers as another user")
+@pytest.mark.parametrize("user", ["nobody", "54321"])
+def test_another_user_runs_the_app_within_every_limit(user: str) -> None:
+    with place_for(user) as place:
+        sweep = place.run(
+            *("sweep", "who:app", "--servers", "wsgiref,own", *LOAD, "--pythonpath", "more"),
+            *("--memory", "128MiB", "--pids", 50, "--env", "SETTING=given"),
+        )
+        assert sweep.code in (0, 98), sweep.err
+        require_everything_ran_as(place, sweep)
+        assert {cell["limits"]["backend"] for cell in sweep.cells.values()} == {"cgroup-v2"}
 
 
 def test_a_killed_sweep_leaves_no_process_and_no_group(command: Command) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal, get_args
 
+from wsgiload.account import require_own
 from wsgiload.catalogue.contract import Dependency, Interface, Profile, Server, Variant
 from wsgiload.catalogue.pin import parts_of, pinned
 from wsgiload.catalogue.user_server import NAME, UserServer, require_name, server_of
@@ -288,6 +289,8 @@ def _servers_in(folder: Path) -> tuple[Server, ...]:
 def _further_servers(folder: Path, known: Iterable[Server]) -> tuple[Server, ...]:
     option = f"--servers-from {folder}"
     require(folder.is_dir(), f"{option}: there is no such directory", "correct its path")
+    files = sorted(folder.glob("*.py"))
+    require_own([folder, *files], "run its files", "a folder of root (--user covers only the app)")
     servers = _servers_in(folder)
     fix = "put a file into it that defines SERVER, as described in docs/adding-a-server.md"
     require(bool(servers), f"{option}: it contains no server file", fix)

@@ -127,7 +127,6 @@ _SERVER_OPTIONS = (
         "path",
         "port",
         "user",
-        "trust_folder",
     ),
     "server_cpus",
 )

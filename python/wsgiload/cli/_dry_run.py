@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from wsgiload.account import account_of
 from wsgiload.capacity_search.rates import SHARES
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.provide import named_interpreters, needs_app
@@ -75,7 +76,7 @@ def resolved_plan(
         levels = tuple(Level(rate_per_s=100.0 * share) for share in SHARES)
         experiment = replace(experiment, levels=levels)
     servers = resolve_servers(experiment)
-    interpreters = named_interpreters(servers)
+    interpreters = named_interpreters(servers, account_of(experiment.limits.user))
     cpu_plan = require_possible_intervention(experiment)
     order = expand(experiment, tuple(servers))
     further = further_runs(order, experiment)

@@ -126,7 +126,6 @@ def _server_options(
         server_config=dict(flags["server_config"]),
         env=dict(flags["env"]),
         env_file=flags["env_file"],
-        trust_folder=flags["trust_folder"],
     )
 
 

@@ -52,7 +52,6 @@ class ExperimentFile:
     def configuration(self) -> Configuration:
         """The options as defaults of the command line. A run is named after its file."""
         return Configuration(
-            [self.path],
             {"name": self.path.stem, **self.options},
             [(self.path, self.servers)],
             [(self.path, self.services)],

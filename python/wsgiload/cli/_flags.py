@@ -129,7 +129,6 @@ class ServerFlags(TypedDict):
     server_cpus: str | None
     client_cpus: str | None
     user: str | None
-    trust_folder: bool
 
 
 class ExperimentFlags(RequestFlags, SendingFlags, ServerFlags):

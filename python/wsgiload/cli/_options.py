@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from wsgiload import foreign_files
-from wsgiload.account import require_own
+from wsgiload.account import trust_folder
 from wsgiload.catalogue.user_server import parse_command
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadFlags, RequestFlags, SendingFlags
@@ -21,8 +21,13 @@ from wsgiload.cli._help import HelpfulCommand, Option, Port, WholeNumber, option
 from wsgiload.cli._tables import server_tables, service_tables
 from wsgiload.cli.config import Configuration, TomlValue, read_configuration
 from wsgiload.documents.load_plan import Arrivals, OnBusy
-from wsgiload.errors import UsageError, require
-from wsgiload.experiment.public_options import ServerCommand, SupportingService, SweepOptions
+from wsgiload.errors import UsageError
+from wsgiload.experiment.public_options import (
+    ServerCommand,
+    ServerOptions,
+    SupportingService,
+    SweepOptions,
+)
 from wsgiload.experiment.variables import parse_variable
 from wsgiload.loads.options import parse_keepalive
 from wsgiload.loads.precision import parse_precision
@@ -44,8 +49,10 @@ AMBIGUOUS_T = "-t is ambiguous (threads in wrk, timeout in oha and hey, duration
 DASHED_BODY = "-D is ambiguous (body file in some tools, duration in others); use --body, --body-file or --duration"
 
 
+# Read before the other options, because it decides which files may be read.
+TRUST_FLAG = "--trust-folder"
+
 # Keys in click's context for the tables [servers] and [services].
-TRUST = "trust_folder"
 _SERVERS = "wsgiload.servers"
 _SERVICES = "wsgiload.services"
 
@@ -127,10 +134,9 @@ class ConfiguredCommand(HelpfulCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the files first, because they contain the defaults."""
+        trust_folder(TRUST_FLAG in args)
         configuration = self.configuration_of(ctx, args)
         own = options_by_name(self)
-        if TRUST in own:
-            _require_trusted(configuration, args)
         ctx.default_map = {
             own[name].name or "": as_click_takes(value, own[name])
             for name, value in configuration.defaults.items()
@@ -149,19 +155,6 @@ class ConfiguredCommand(HelpfulCommand):
             self.name or "",
             lambda: {**_options_of_siblings(ctx), self.name or "": _option_names(self)},
         )
-
-
-def _require_trusted(configuration: Configuration, args: Sequence[str]) -> None:
-    """Raise UsageError if root would obey a file of another user. A file cannot grant trust, nor
-    choose the user for a folder that is not its own."""
-    require(
-        TRUST not in configuration.defaults,
-        "trust_folder cannot be set in a file",
-        "use the flag --trust-folder",
-    )
-    is_named = _value_of("--user", args) or os.environ.get("WSGILOAD_USER")
-    if not (is_named or "--trust-folder" in args or os.environ.get("WSGILOAD_TRUST_FOLDER")):
-        require_own(configuration.files)
 
 
 def _own_servers(configuration: Configuration) -> dict[str, ServerCommand]:
@@ -201,8 +194,12 @@ def as_click_takes(value: TomlValue, option: click.Option) -> TomlValue:
 
 def options_by_name(command: click.Command) -> dict[str, click.Option]:
     """Options by their name in a configuration file: the parameter's name if a flag has it,
-    otherwise the name of the longest flag."""
-    options = [param for param in command.params if isinstance(param, click.Option)]
+    otherwise the name of the longest flag. A file cannot say that it is trusted."""
+    options = [
+        param
+        for param in command.params
+        if isinstance(param, click.Option) and TRUST_FLAG not in param.opts
+    ]
     return {_file_name_of(option): option for option in options}
 
 
@@ -251,6 +248,17 @@ def together(*options: Option[Any]) -> Option[Any]:
         return function
 
     return decorate
+
+
+trust_option = option(
+    "Output",  # beside --config: it also decides whose settings are followed
+    TRUST_FLAG,
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda ctx, param, value: trust_folder(value),
+    help=described(ServerOptions, "trust_folder"),
+)
 
 
 def _load(field: str, default: str | None = None) -> str:
@@ -425,6 +433,7 @@ output_options = together(
         help="Configuration file to use instead of wsgiload.toml.",
         expose_value=False,
     ),
+    trust_option,
     option(
         "Output",
         "--dry-run",

@@ -19,7 +19,7 @@ from wsgiload.cli._help import option
 from wsgiload.cli._options import NAMES, as_click_takes, options_by_name
 from wsgiload.cli._output import complain, say
 from wsgiload.cli._sweep import DESCRIPTION, RESULT, sweep
-from wsgiload.cli.config import Configuration, TomlValue
+from wsgiload.cli.config import Configuration, TomlValue, require_own_settings
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import replace_file
 from wsgiload.report.cells import read_sweep
@@ -47,7 +47,7 @@ class ExperimentFileCommand(GridCommand):
         """Read the file. Raises UsageError if a value is invalid for its option."""
         given = self.make_parser(ctx).parse_args(list(args))[0]
         if not isinstance(given.get("file"), str):
-            return Configuration([], {}, [], [])
+            return Configuration({}, [], [])
         of_sweep = [one for one in options_of_sweep() if one.name not in _EXCLUDED]
         own = {name: one for name, one in options_by_name(self).items() if one in of_sweep}
         scale = given.get("scale")
@@ -65,6 +65,7 @@ class ExperimentFileCommand(GridCommand):
         self, word: str, options: Mapping[str, click.Option], scale: str | None
     ) -> ExperimentFile:
         """Read the file that the argument names."""
+        require_own_settings(Path(word))
         return read_experiment_file(Path(word), options).scaled(scale)
 
 

@@ -7,17 +7,19 @@ from typing import get_args
 
 import click
 
+from wsgiload.account import Account, account_of
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import Catalogue, catalogue_rows, load_catalogue
 from wsgiload.catalogue.scripts import script_text
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import Decorated, HelpfulCommand, option
-from wsgiload.cli._options import FILE, FOLDER, json_option
+from wsgiload.cli._options import FILE, FOLDER, json_option, together, trust_option
 from wsgiload.cli._output import check_destinations, complain, print_exact, print_status, write_json
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
 from wsgiload.environments.provision import installed_servers, provision_all
 from wsgiload.environments.versions import find_version
 from wsgiload.errors import EXIT_OK, EXIT_SERVER, WsgiloadError
+from wsgiload.experiment.plan import ResourceLimits
 from wsgiload.experiment.public_options import ServerOptions
 from wsgiload.foreign_files import write_named
 from wsgiload.limits import enter_scope
@@ -33,10 +35,12 @@ def servers() -> None:
     """List, show, install and check servers."""
 
 
-def _interpreter(python: str | None, python_version: str | None) -> AppInterpreter:
-    return (
-        bundled_app_interpreter(python) if python_version is None else find_version(python_version)
-    )
+def _interpreter(
+    python: str | None, python_version: str | None, account: Account | None = None
+) -> AppInterpreter:
+    if python_version is not None:
+        return find_version(python_version, account)
+    return bundled_app_interpreter(python, account)
 
 
 def _python(function: Decorated) -> Decorated:
@@ -53,12 +57,15 @@ def _python(function: Decorated) -> Decorated:
 
 
 _names = click.argument("names", nargs=-1)
-_from = option(
-    "Server",
-    "--servers-from",
-    type=FOLDER,
-    metavar="DIR",
-    help=described(ServerOptions, "servers_from"),
+_from = together(
+    option(
+        "Server",
+        "--servers-from",
+        type=FOLDER,
+        metavar="DIR",
+        help=described(ServerOptions, "servers_from"),
+    ),
+    trust_option,
 )
 _everything = option(
     "Server",
@@ -162,6 +169,7 @@ def install(
     help=described(ServerOptions, "profile"),
 )
 @_python
+@option("Limits", "--user", help=described(ResourceLimits, "user"))
 @json_option
 @option(
     "Output", "--markdown", type=FILE, help="Write the table of servers as Markdown to this file."
@@ -173,6 +181,7 @@ def check(
     profile: Profile,
     python: str | None,
     python_version: str | None,
+    user: str | None,
     json_file: str | None,
     markdown: Path | None,
 ) -> int:
@@ -184,9 +193,8 @@ def check(
     catalogue: Catalogue = load_catalogue(further=servers_from)
     chosen = catalogue.select(_selection(names, everything))
     enter_scope("best-effort")
-    results = check_servers(
-        chosen, _interpreter(python, python_version), profile=profile, log=print_status
-    )
+    interpreter = _interpreter(python, python_version, account_of(user))
+    results = check_servers(chosen, interpreter, profile=profile, log=print_status)
     store_checks(chosen, results)
 
     if json_file is not None:

@@ -266,7 +266,6 @@ _limit_options = together(
     option("Limits", "--server-cpus", help=_limit("server_cpus")),
     option("Limits", "--client-cpus", help=_limit("client_cpus")),
     option("Limits", "--user", help=_limit("user")),
-    option("Limits", "--trust-folder", is_flag=True, help=_server("trust_folder")),
 )
 
 _procedure_options = together(

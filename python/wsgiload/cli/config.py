@@ -15,6 +15,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import TypeAlias
 
+from wsgiload.account import require_own
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import CONFIGURATION, read_file, too_deep
 
@@ -32,10 +33,9 @@ SERVICES = "services"
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The content of the ``files`` for one command: defaults of its options, and the tables
+    """The content of the files for one command: defaults of its options, and the tables
     ``[servers]`` and ``[services]``, each with its file."""
 
-    files: Sequence[Path]
     defaults: Mapping[str, TomlValue]
     servers: Sequence[tuple[Path, Mapping[str, TomlValue]]]
     services: Sequence[tuple[Path, Mapping[str, TomlValue]]]
@@ -65,8 +65,7 @@ def read_configuration(
                 entries.append((path, value))
                 del rest[key]
         merged |= _defaults(rest, path, command, options)
-    files = [path for path, _ in tables]
-    return Configuration(files, merged, named[SERVERS], named[SERVICES])
+    return Configuration(merged, named[SERVERS], named[SERVICES])
 
 
 def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:
@@ -81,9 +80,11 @@ def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:
                 raise UsageError(
                     f"{project}: tool.wsgiload is not a table", "write [tool.wsgiload]"
                 )
+            require_own_settings(project)
             tables.append((project, own_table))
     own = explicit or folder / OWN_FILE
     if explicit is not None or _is_there(own):
+        require_own_settings(own)
         tables.append((own, read_toml(own)))
     return tables
 
@@ -91,6 +92,12 @@ def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:
 def _is_there(path: Path) -> bool:
     """Whether there is anything with this name; what cannot be read must not be ignored."""
     return os.path.lexists(path)
+
+
+def require_own_settings(path: Path) -> None:
+    """Raise UsageError if root would follow the settings of another user, which name files to read
+    and to write as well as commands. Those are not the app's, so --user does not cover them."""
+    require_own([path], "follow its settings", "a file of root (--user covers only the app)")
 
 
 def read_toml(path: Path) -> Table:
@@ -138,6 +145,8 @@ def require_known_key(key: str, known: Collection[str], where: str) -> None:
     if option_name(key) in known:
         return
     name = option_name(key)
+    if name == "trust_folder":
+        raise UsageError(f"{where}: {key} cannot be set in a file", "use the flag --trust-folder")
     close = difflib.get_close_matches(name, known)
     # The first letter is rarely mistyped.
     close.sort(key=lambda one: one[:1] != name[:1])

@@ -177,7 +177,9 @@ def _tail() -> Iterator[tuple[IO[bytes], _Tail]]:
 
 def _read(result: Path) -> Imported | None:
     try:
-        with result.open("rb") as stream:
+        # The app's user may own the folder: follow no link, and wait for no pipe.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with os.fdopen(os.open(result, flags), "rb") as stream:
             # An app's error message may contain a lone surrogate, which only the standard library
             # decodes.
             return convert(json.loads(stream.read(RESULT_BYTES)), Imported)

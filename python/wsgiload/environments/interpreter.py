@@ -17,11 +17,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from wsgiload.account import Account
+from wsgiload.account import Account, owners_trusted_by, require_own_program
 from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 
@@ -37,6 +37,7 @@ Origin = Literal[
 ]
 
 MINIMUM = (3, 11)
+_INTERPRETER = re.compile(r"(python|pypy)[\d.]*[a-z]*")
 DESCRIBE_TIMEOUT_S = 30.0
 POETRY_TIMEOUT_S = 60.0
 # Inherited variables that affect module lookup, which only the tested environment may determine.
@@ -88,6 +89,7 @@ class AppInterpreter:
     site_packages: tuple[Path, ...]
     origin: Origin
     distributions: Mapping[str, str]
+    account: Account | None = None  # the user as whom it was asked and runs; None: ours
 
 
 class _Description(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +97,7 @@ class _Description(msgspec.Struct, frozen=True, kw_only=True):
 
     executable: str
     base: str
-    version: str
+    version: Annotated[str, msgspec.Meta(pattern=r"^[\w.+]+$")]  # a part of folders' names
     minor: tuple[int, int]
     implementation: str
     site: tuple[str, ...]
@@ -121,7 +123,7 @@ def find_app_interpreter(
             "VIRTUAL_ENV",
             account,
         )
-    local = project_environment(chdir)
+    local = project_environment(chdir, account)
     # Poetry's environment takes precedence over a ``.venv`` in an enclosing folder.
     is_nearest = local is not None and local.parent == chdir
     poetry = None if is_nearest else _poetry_environment(chdir, account)
@@ -135,30 +137,30 @@ def find_app_interpreter(
     if conda and Path(conda).resolve() != Path(sys.prefix).resolve():
         fix = "run `conda deactivate`, or choose another with --python"
         return describe_interpreter(_python_of(Path(conda), fix), "CONDA_PREFIX", account)
-    return describe_interpreter(Path(sys.executable), "wsgiload")
+    return describe_interpreter(Path(sys.executable), "wsgiload", account)
 
 
-def project_environment(folder: Path) -> Path | None:
+def project_environment(folder: Path, account: Account | None = None) -> Path | None:
     """The nearest ``.venv`` in the folder or an enclosing one, up to the home folder or the root of
     the file system.
 
-    Its interpreter is executed. A ``.venv`` in an enclosing folder is ignored unless this user or
-    root owns both, because anyone can create one in ``/tmp``.
+    Its interpreter is executed. A ``.venv`` in an enclosing folder is ignored unless the user who
+    executes it or root owns both, because anyone can create one in ``/tmp``.
     """
     for place in (folder, *folder.parents):
         environment = place / ".venv"
         with suppress(OSError):  # it may be unreadable
-            if environment.is_dir() and (place == folder or _is_trusted(environment)):
+            if environment.is_dir() and (place == folder or _is_trusted(environment, account)):
                 return environment
         if place == Path.home():
             return None
     return None
 
 
-def _is_trusted(environment: Path) -> bool:
-    """Whether an environment and its folder belong to this user or root."""
+def _is_trusted(environment: Path, account: Account | None) -> bool:
+    """Whether an environment and its folder belong to the user or root."""
     facts = (environment.stat(), environment.lstat(), environment.parent.stat())
-    return {fact.st_uid for fact in facts} <= {os.geteuid(), 0}
+    return {fact.st_uid for fact in facts} <= owners_trusted_by(account)
 
 
 def _poetry_environment(folder: Path, account: Account | None) -> Path | None:
@@ -187,21 +189,22 @@ def _poetry_environment(folder: Path, account: Account | None) -> Path | None:
     return Path(path) if completed.returncode == 0 and path and Path(path).is_dir() else None
 
 
-def bundled_app_interpreter(python: str | None = None) -> AppInterpreter:
+def bundled_app_interpreter(
+    python: str | None = None, account: Account | None = None
+) -> AppInterpreter:
     """The interpreter for the bundled apps, without packages: the base of ``python``, or of
     ours."""
     if python is not None:
-        return without_packages(find_app_interpreter(Path.cwd(), python))
-    return without_packages(describe_interpreter(Path(sys.executable), "wsgiload"))
+        return without_packages(find_app_interpreter(Path.cwd(), python, account))
+    return without_packages(describe_interpreter(Path(sys.executable), "wsgiload", account))
 
 
-@functools.cache
 def describe_interpreter(
     executable: Path, origin: Origin, account: Account | None = None
 ) -> AppInterpreter:
     """The interpreter's description of itself. Raises UsageError, with a fix, if wsgiload does not
-    support it."""
-    interpreter = _describe(executable, origin, account)
+    support it, or if root would run it although it belongs to another user."""
+    interpreter = describe_any(executable, origin, account)
     if interpreter.implementation != "CPython" or interpreter.minor < MINIMUM:
         raise UsageError(
             f"{executable} ({origin}) is {interpreter.implementation} {interpreter.version}",
@@ -211,10 +214,33 @@ def describe_interpreter(
     return interpreter
 
 
-@functools.cache
-def describe_any(executable: Path, origin: Origin) -> AppInterpreter:
-    """An interpreter for a bundled app, whatever its version, without packages."""
-    return without_packages(_describe(executable, origin))
+def describe_any(
+    executable: Path, origin: Origin, account: Account | None = None
+) -> AppInterpreter:
+    """The same for an interpreter of any implementation and version."""
+    if origin == "wsgiload":  # it runs this code already
+        return _describe(executable, origin, account)
+    if account is None:
+        require_own_program(executable, "run it")
+    interpreter = _describe(executable, origin, account)
+    if account is not None:
+        _require_own_base(interpreter, account)
+    return interpreter
+
+
+def _require_own_base(interpreter: AppInterpreter, account: Account) -> None:
+    """Raise UsageError unless root may run the base interpreter, which installs the servers. Which
+    one that is, was said by an interpreter that the user may have changed."""
+    base = interpreter.base_executable
+    if not _INTERPRETER.fullmatch(base.name):
+        raise UsageError(
+            f"{interpreter.executable} names {base} as its base interpreter",
+            "choose another interpreter with --python",
+        )
+    fix = (
+        f"an interpreter of root with --python, your own server with --command (as {account.name})"
+    )
+    require_own_program(base, "run it to install servers", fix)
 
 
 def without_packages(interpreter: AppInterpreter) -> AppInterpreter:
@@ -225,7 +251,8 @@ def without_packages(interpreter: AppInterpreter) -> AppInterpreter:
     )
 
 
-def _describe(executable: Path, origin: Origin, account: Account | None = None) -> AppInterpreter:
+@functools.cache
+def _describe(executable: Path, origin: Origin, account: Account | None) -> AppInterpreter:
     facts = _run_describe(executable, account)
     versions = {normalise(name): version for name, version in facts.distributions.items()}
     return AppInterpreter(
@@ -237,6 +264,7 @@ def _describe(executable: Path, origin: Origin, account: Account | None = None) 
         site_packages=tuple(Path(folder) for folder in facts.site if Path(folder).is_dir()),
         origin=origin,
         distributions=MappingProxyType(versions),
+        account=account,
     )
 
 
@@ -282,7 +310,7 @@ def _as_user(account: Account | None) -> list[str]:
 
 def _variables_as(account: Account | None) -> dict[str, str] | None:
     """The variables of a command that runs as this user; None: ours."""
-    return None if account is None else {**os.environ, **account.variables}
+    return None if account is None else account.variables(os.environ)
 
 
 def _run_describe(executable: Path, account: Account | None) -> _Description:
@@ -308,4 +336,6 @@ def _run_describe(executable: Path, account: Account | None) -> _Description:
         )[-1]
     except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError, UnicodeError) as error:
         error_text = str(error)
+    if account is not None:
+        fix = f"choose one that {account.name} can run with --python, such as /usr/bin/python3"
     raise UsageError(f"{executable} does not work as a Python 3 interpreter: {error_text}", fix)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from wsgiload.account import Account
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.interpreter import AppInterpreter
 from wsgiload.environments.provision import Environment, provision_all
@@ -17,22 +18,26 @@ Environments = Mapping[str, Environment | WsgiloadError]
 Interpreters = Mapping[str | None, AppInterpreter]
 
 
-def named_interpreters(variants: Mapping[str, ServerVariant]) -> dict[str, AppInterpreter]:
+def named_interpreters(
+    variants: Mapping[str, ServerVariant], account: Account | None = None
+) -> dict[str, AppInterpreter]:
     """The interpreters that configurations request by version. Raises UsageError if a version is
     not installed or a server does not support it."""
     named: dict[str, AppInterpreter] = {}
     for variant in variants.values():
         if variant.python is not None:
             if variant.python not in named:
-                named[variant.python] = _distinct_interpreter(variant.python, named)
+                named[variant.python] = _distinct_interpreter(variant.python, named, account)
             require_supported(variant.server, named[variant.python])
     return named
 
 
-def _distinct_interpreter(version: str, named: Mapping[str, AppInterpreter]) -> AppInterpreter:
+def _distinct_interpreter(
+    version: str, named: Mapping[str, AppInterpreter], account: Account | None
+) -> AppInterpreter:
     """The interpreter of this version. Raises UsageError if an earlier version has the
     same interpreter, because comparing the two would be meaningless."""
-    candidate = find_version(version)
+    candidate = find_version(version, account)
     for other, interpreter in named.items():
         if interpreter.base_executable == candidate.base_executable:
             raise UsageError(

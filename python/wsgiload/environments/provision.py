@@ -14,6 +14,7 @@ distribution, the server's version is used; ``Conflict`` names it.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import fcntl
 import fnmatch
 import hashlib
@@ -193,9 +194,14 @@ def provision_all(
         except WsgiloadError as error:
             return error
 
+    # Threads do not inherit the trust of --trust-folder.
+    contexts = [contextvars.copy_context() for _ in by_key]
     with ThreadPoolExecutor(BUILDS_AT_ONCE) as pool:
         try:
-            return dict(zip(by_key, pool.map(attempt, by_key.values()), strict=True))
+            outcomes = pool.map(
+                lambda context, server: context.run(attempt, server), contexts, by_key.values()
+            )
+            return dict(zip(by_key, outcomes, strict=True))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -12,8 +12,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from wsgiload.account import Account
 from wsgiload.catalogue.contract import Server
-from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter, describe_any
+from wsgiload.environments.interpreter import (
+    AppInterpreter,
+    bundled_app_interpreter,
+    describe_any,
+    without_packages,
+)
 from wsgiload.errors import UsageError
 
 # The folders of version managers, whose shims on PATH are not the interpreters themselves.
@@ -42,7 +48,7 @@ def interpreter_for(server: Server, preferred: AppInterpreter) -> AppInterpreter
         return preferred
     matching = [
         interpreter
-        for interpreter in installed_interpreters(server.implementation)
+        for interpreter in installed_interpreters(server.implementation, preferred.account)
         if supports(server, interpreter)
     ]
     if preferred.site_packages or not matching:
@@ -58,7 +64,7 @@ def require_supported(server: Server, interpreter: AppInterpreter) -> None:
         raise UsageError(_not_supported(server, interpreter), fix)
 
 
-def find_version(text: str) -> AppInterpreter:
+def find_version(text: str, account: Account | None = None) -> AppInterpreter:
     """The installed CPython for ``--python-version``: ``3.13``, ``3.13.1``, or ``3.14t`` for a
     free-threaded build. The newest if several match."""
     if not VERSION.fullmatch(text):
@@ -66,7 +72,7 @@ def find_version(text: str) -> AppInterpreter:
             f"{text!r} is not a Python version",
             "write it like 3.13, or 3.14t for a free-threaded build",
         )
-    known = installed_interpreters("CPython")
+    known = installed_interpreters("CPython", account)
     matching = [interpreter for interpreter in known if _is_version(interpreter.version, text)]
     if not matching:
         versions = sorted({interpreter.version for interpreter in known}, key=_version)
@@ -78,18 +84,20 @@ def find_version(text: str) -> AppInterpreter:
 
 
 @functools.cache
-def installed_interpreters(implementation: str) -> tuple[AppInterpreter, ...]:
+def installed_interpreters(
+    implementation: str, account: Account | None = None
+) -> tuple[AppInterpreter, ...]:
     """All working interpreters of this implementation on this machine, without packages."""
     name = r"pypy3" if implementation == "PyPy" else r"python3\.\d+t?"
     interpreters: dict[Path, AppInterpreter] = {}
     for path in _executables(name):
         try:
-            interpreter = describe_any(path, "found")
+            interpreter = without_packages(describe_any(path, "found", account))
         except UsageError:
             continue
         if interpreter.implementation == implementation:
             interpreters.setdefault(interpreter.base_executable, interpreter)
-    bundled = bundled_app_interpreter()
+    bundled = bundled_app_interpreter(account=account)
     if bundled.implementation == implementation:
         interpreters.setdefault(bundled.base_executable, bundled)
     return tuple(interpreters.values())

@@ -5,17 +5,16 @@ Messages name the flags of the command line; the Python API uses the same names.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from wsgiload.account import require_own
+from wsgiload.account import account_of, require_own, require_own_program
 from wsgiload.catalogue.adjust import Adjustment
 from wsgiload.catalogue.bundled import DEFAULT_APP, bundled_app
 from wsgiload.catalogue.contract import Interface
-from wsgiload.environments.interpreter import project_environment
+from wsgiload.environments.user_environment import find_user_program
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.bundled_apps import request_of, upstream_services
 from wsgiload.experiment.grid import (
@@ -74,7 +73,6 @@ def experiment_of(spec: SweepSpec) -> Experiment:
     require(load.requests is None, "--requests applies only to `wsgiload load`")
     sizes = combinations(server.workers, server.server_threads, server.grid)
     _require_compatible(spec, sizes)
-    _require_trusted(spec)
     variables = variables_of(server.env, map(Path, server.env_file))
     own_servers = own_servers_of(server, _folder(spec), variables) if server.command else ()
     require_compatible_with_own(spec.app, spec.servers or (), server, sizes, own_servers)
@@ -121,6 +119,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         "--env PYTHONPATH cannot be used with catalogue servers",
         "name the directory with --chdir or --pythonpath, or the environment with --python",
     )
+    require_own_folders(experiment)
     return _repeated(experiment, options)
 
 
@@ -192,18 +191,19 @@ def _folder(spec: SweepSpec) -> Path:
     return folder
 
 
-def _require_trusted(spec: SweepSpec) -> None:
-    """Raise UsageError if root would run code that belongs to another user."""
-    if spec.is_bundled or spec.limits.user or spec.server.trust_folder:
+def require_own_folders(experiment: Experiment) -> None:
+    """Raise UsageError if root would run what another user owns: the app's folders, or those of the
+    user's servers and services. Whose interpreter it is, is checked before it is run."""
+    if account_of(experiment.limits.user) is not None:
         return
-    folder = _folder(spec)
-    paths = [folder, *map(Path, (*spec.server.pythonpath, *spec.server.server_config.values()))]
-    environment = project_environment(folder)
-    if environment is not None:
-        paths += [environment, environment / "bin" / "python"]
-    if spec.server.python is not None and os.sep in spec.server.python:
-        paths.append(Path(spec.server.python).expanduser())
-    require_own(paths)
+    apps = [] if experiment.bundled else [experiment.app_dir, *experiment.pythonpath]
+    started = [Path(one.cwd) for one in experiment.services.values() if one.command is not None]
+    started += [one.working_folder for one in experiment.own_servers]
+    configs = [one.config for one in experiment.adjustments if one.config is not None]
+    require_own([*apps, *started, *configs], "run code from it")
+    for one in experiment.own_servers:
+        program = find_user_program(one, {**experiment.variables, **one.env})
+        require_own_program(program, "run it")
 
 
 def _adjustments(spec: SweepSpec) -> tuple[Adjustment, ...]:

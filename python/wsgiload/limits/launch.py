@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -53,7 +54,10 @@ def launch(
     if account is not None:
         # The process joins its groups first: another user may not.
         argv = [*account.prefix(), *argv]
-        variables |= account.variables
+        variables = account.variables(variables)
+        # The output is a pipe or a file; its new owner can open it again as /dev/stdout.
+        if not stat.S_ISCHR(os.fstat(log.fileno()).st_mode):
+            os.fchown(log.fileno(), account.uid, account.gid)
     command = _joining(entries, argv) if entries else list(argv)
     with _affinity(server_cpus), unguarded():
         try:

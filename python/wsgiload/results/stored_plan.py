@@ -12,12 +12,14 @@ from pathlib import Path
 
 import msgspec
 
+from wsgiload.account import require_own
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode_bytes, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
+from wsgiload.experiment.build import require_own_folders
 from wsgiload.experiment.plan import Cell, Experiment, plain
 from wsgiload.experiment.redaction import show_values_of
 from wsgiload.experiment.stored_secrets import NO_SECRETS, Secrets, restore_secrets
@@ -84,6 +86,7 @@ def read_plan(
     that were not stored."""
     require_plain(run_dir)
     path = run_dir / "run.json"
+    require_own([run_dir, path], "start what its plan names", "its owner's account")
     run = read(RunInfo, path)
 
     try:
@@ -100,6 +103,7 @@ def read_plan(
     show_values_of(experiment.show)
     request = restore_secrets(experiment.request, secrets.request)
     experiment = replace(experiment.with_secrets(secrets.variables), request=request)
+    require_own_folders(experiment)
     return experiment, list(stored.order), run.host
 
 

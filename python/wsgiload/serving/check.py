@@ -141,7 +141,7 @@ def check_servers(
     log: Callable[[str], None],
 ) -> list[CheckResult]:
     """Launch and check each variant; a failure does not stop the others."""
-    limits = Limits(server_cpus=available_cpus(), policy="best-effort")
+    limits = Limits(server_cpus=available_cpus(), policy="best-effort", account=interpreter.account)
     environments = provision_all([variant.server for variant in chosen], interpreter, log=log)
     launch.raise_fd_limit()
     remove_stale_scratch()

@@ -6,12 +6,13 @@ final counters → group removed → teardown.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wsgiload.account import require_reachable
+from wsgiload.account import Account, require_reachable
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.catalogue.user_server import filled, split_words
@@ -72,8 +73,15 @@ def serving(
     with (
         legible_log(service.log_path),
         output_log(service.log_path) as log,
-        scratch_folder(owner=place.limits.account) as scratch,
-        prepared(preparation_of(service, launch_context := context(scratch), log), place),
+        scratch_folder() as scratch,
+        prepared(
+            preparation_of(
+                service,
+                launch_context := _context_in(scratch, context, place.limits.account),
+                log,
+            ),
+            place,
+        ),
         fresh_group(label, place) as group,
     ):
         served.enforcement = group.enforcement
@@ -109,6 +117,22 @@ def _sampling_memory(group: LimitedGroup, served: Served) -> Iterator[None]:
             yield
         finally:
             served.starting_peak_bytes = memory_peak_bytes(sampler.stop())
+
+
+def _context_in(
+    scratch: Path, context: Callable[[Path], LaunchContext], account: Account | None
+) -> LaunchContext:
+    """The launch parameters, whose folder belongs to the server's user once it is written. The
+    scratch folder around it stays ours, so that the user can neither move nor replace it."""
+    if account is None:
+        return context(scratch)
+    folder = scratch / "server"
+    folder.mkdir(0o700)
+    launch_context = context(folder)
+    for path in (*folder.rglob("*"), folder):
+        os.chown(path, account.uid, account.gid, follow_symlinks=False)
+    scratch.chmod(0o711)
+    return launch_context
 
 
 def preparation_of(service: Service, context: LaunchContext, log: OutputLog) -> Preparation:

@@ -30,20 +30,19 @@ MIN_MEMORY_BYTES = 1 << 30
 
 def app_interpreter(experiment: Experiment) -> AppInterpreter:
     """The interpreter that the experiment names, or the one of its app."""
+    account = account_of(experiment.limits.user)
     if experiment.python_version is not None:
-        return find_version(experiment.python_version)
+        return find_version(experiment.python_version, account)
     if not experiment.bundled:
-        return find_app_interpreter(
-            experiment.app_dir, experiment.python, account_of(experiment.limits.user)
-        )
-    return bundled_app_interpreter(experiment.python)
+        return find_app_interpreter(experiment.app_dir, experiment.python, account)
+    return bundled_app_interpreter(experiment.python, account)
 
 
 def interpreters_of(experiment: Experiment, variants: Mapping[str, ServerVariant]) -> Interpreters:
     """The interpreters of all configurations; that of the app only if a catalogue server
     imports it."""
     of_app = {None: app_interpreter(experiment)} if needs_app(variants) else {}
-    return of_app | named_interpreters(variants)
+    return of_app | named_interpreters(variants, account_of(experiment.limits.user))
 
 
 def environment_note(experiment: Experiment, interpreters: Interpreters) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from wsgiload._loadgen import check_plan
-from wsgiload.account import account_of, require_own
+from wsgiload.account import account_of
 from wsgiload.analysis.attempts import (
     counted_attempt,
     is_discarded,
@@ -297,8 +297,6 @@ def resume_sweep(
     """
     with exclusive(run_dir):
         experiment, order, host = read_plan(run_dir, secrets)
-        if experiment.limits.user is None:
-            require_own([run_dir])
         require_same_host(host, host_facts())
         require_same_revision(experiment)
         summary = read(Summary, run_dir / "summary.json")
