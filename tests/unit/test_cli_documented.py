@@ -43,7 +43,7 @@ SWEEP_ONLY = """
 
 # implemented by the orchestrator only
 ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--store-secrets"}
-ONLY_LOAD |= {"--show", "--live", "--html", "--verbose", "--reruns"}
+ONLY_LOAD |= {"--show", "--live", "--html", "--verbose", "--reruns", "--trust-folder"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--version", "--wire", "--explain", "--schema"}
 
 
