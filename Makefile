@@ -9,6 +9,8 @@ AUDIT_TOOLS := $(CURDIR)/target/audit-tools
 BENCH_ARGUMENTS ?=
 PACKAGES := --package wsgiload-pybind --package loadgen --package refsrv
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
+# What no other test of a sweep's faults covers is in test_fault_matrix.
+FAULT_MATRIX := $(patsubst %,tests/integration/test_%.py,fault_matrix full_disk memory_guard process_limit run_lock standard_streams)
 export CARGO_TERM_COLOR ?= auto
 # Chooses the cases of tests that would take too long with all of them.
 export WSGILOAD_TEST_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0) 2>/dev/null)
@@ -52,8 +54,9 @@ fuzz-decoder: ## Fuzz only the response decoder
 	PATH="$(CURDIR)/target/fuzz-tools/bin:$$PATH" RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir $(FUZZ) --target-dir target/fuzz \
 	  decoder -- -dict=$(FUZZ)/decoder.dict -max_len=20000 -timeout=10 -rss_limit_mb=1024 -max_total_time=$(FUZZ_SECONDS)
 
-test-long: build ## Run the full accuracy tests, all hostile servers and the soak test: about 80 minutes on a quiet host
+test-long: build ## Run the kill table, the fault matrix, the full accuracy tests, all hostile servers and the soak test: about 95 minutes on a quiet host
 	WSGILOAD_LONG_TESTS=1 $(BIN)/pytest -s tests/integration/test_kill_table.py
+	WSGILOAD_LONG_TESTS=1 $(BIN)/pytest -s --durations 0 $(FAULT_MATRIX)
 	WSGILOAD_LONG_TESTS=1 $(BIN)/pytest -s tests/integration/test_soak.py
 	@tools/test-long
 

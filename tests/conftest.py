@@ -13,6 +13,7 @@ TIMED_DIRECTORIES = [Path(__file__).parent / name for name in ("integration", "l
 # In these modules, even a rare failure is a bug: leftover processes or files, or disclosed secrets.
 NEVER_RERUN = {
     "test_closed_terminal",
+    "test_fault_matrix",
     "test_first_use",
     "test_full_disk",
     "test_hostile_text",
