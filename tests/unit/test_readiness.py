@@ -108,6 +108,13 @@ def test_the_error_says_how_a_server_ended_after_its_first_response(
     assert error.exit_code == 97
 
 
+def test_a_server_whose_user_may_start_no_thread_is_not_blamed(log: OutputLog) -> None:
+    log.add("RuntimeError: can't start new thread")
+    error = failure(server(log, code=1), free_port())
+    assert "wsgiref failed, because this user may start no further process" in error.cause
+    assert "ulimit -u" in str(error.fix)
+
+
 def test_a_server_that_accepts_no_more_connections_has_failed(
     log: OutputLog, full_port: int
 ) -> None:

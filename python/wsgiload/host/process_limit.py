@@ -9,8 +9,8 @@ import resource
 from wsgiload.errors import UsageError
 
 USUAL_LIMIT = 4096
-# Python's words for it, and those of the system.
-_REFUSALS = ("can't start new thread", os.strerror(errno.EAGAIN))
+NO_NEW_THREAD = "can't start new thread"  # Python's words
+_REFUSALS = (NO_NEW_THREAD, os.strerror(errno.EAGAIN))
 
 
 def process_limit_error(error: object) -> UsageError | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from wsgiload.environments.django import allowed_hosts
 from wsgiload.errors import ServerError
 from wsgiload.experiment.redaction import public_url
+from wsgiload.host.process_limit import NO_NEW_THREAD, process_limit_error
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import listener_pids
@@ -152,10 +153,11 @@ def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> Se
 
 
 def out_of_processes(server: ServerProcess, step: str) -> ServerError | None:
-    """The error for a failed server whose limit on processes refused some; None if it did not."""
+    """The error for a failed server whose limit on processes refused some, or whose user's limit
+    did; None if neither did."""
     refused = server.group.refused_processes()
     if not refused:
-        return None
+        return _out_of_user_processes(server, step)
     times = "once" if refused == 1 else f"{refused} times"
     return ServerError(
         f"{server.variant.id} needs more processes or threads than --pids allows: the kernel "
@@ -164,6 +166,17 @@ def out_of_processes(server: ServerProcess, step: str) -> ServerError | None:
         step=step,
         log_tail=server.log_tail(),
     )
+
+
+def _out_of_user_processes(server: ServerProcess, step: str) -> ServerError | None:
+    """As nothing counts what the user's limit refuses, the server's log must say so. The system's
+    words for it are not enough, because they also stand for other errors."""
+    log = server.log_tail()
+    error = process_limit_error(NO_NEW_THREAD) if NO_NEW_THREAD in log else None
+    if error is None:
+        return None
+    cause = f"{server.variant.id} failed, because {error.cause}"
+    return ServerError(cause, error.fix, step=step, log_tail=log)
 
 
 def _wrong_response(
