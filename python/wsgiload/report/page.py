@@ -88,7 +88,7 @@ def write(path: Path, text: str) -> Path:
         replace_file(path, text.encode())
     except OSError as error:
         raise UsageError(
-            f"cannot write {path}: {error.strerror}", "free disk space, or use --html FILE"
+            f"cannot write {path}: {error.strerror}", "free disk space there"
         ) from error
     return path
 
