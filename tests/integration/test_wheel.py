@@ -32,8 +32,8 @@ PACKAGED_FILES = (
     "wsgiload/report/template.html.j2",
     "wsgiload/report/front_end/page.css",
     "wsgiload/report/front_end/page.js",
-    "wsgiload/documents/schema/capacity-2.json",
-    "wsgiload/documents/schema/load-2.json",
+    "wsgiload/documents/schema/capacity-1.json",
+    "wsgiload/documents/schema/load-1.json",
     "wsgiload/py.typed",
     "wsgiload/_loadgen.pyi",
 )
