@@ -95,7 +95,7 @@ def public_value(name: str, value: str) -> str:
 def public_field(name: str, value: str) -> tuple[str, str]:
     """A header field without secrets."""
     lower = name.lower()
-    if lower in _shown_names:
+    if lower in _shown_names or _PLACEHOLDER.fullmatch(value):
         return name, value
     if lower in HEADER_FIELDS:
         return name, public_url(value)
