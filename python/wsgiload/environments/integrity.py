@@ -24,6 +24,8 @@ METHOD = "sha256"
 # What an interpreter imports or executes. Servers add other files while they run, such as Twisted's
 # cache of plugins.
 IMPORTED = {".py", ".pyc", ".pth", ".so"}
+# uv writes these into environments of PyPy; no RECORD lists them.
+OF_UV = ("_virtualenv.py", "_virtualenv.pth")
 # What an environment without packages contains in ``bin``.
 OF_VENV = re.compile(r"(activate|deactivate|pydoc|python|pypy).*")
 HOME = re.compile(r"^home = (.+)$", re.MULTILINE)
@@ -77,7 +79,7 @@ def _damages(
     for name, text in our_files.items():
         if _text_of(site_packages / name) != text:
             yield f"{site_packages / name} was changed"
-    listed = {site_packages / name for name in our_files}
+    listed = {site_packages / name for name in (*our_files, *OF_UV)}
     for record in sorted(site_packages.glob("*.dist-info/RECORD")):
         checksums = _read_record(record)
         if checksums is None:
