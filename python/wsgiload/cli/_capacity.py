@@ -285,7 +285,7 @@ def _shortened(experiment: Experiment, budget_s: float | None) -> Experiment:
     source = click.get_current_context().get_parameter_source("warmup")
     if budget_s is None or source is ParameterSource.COMMANDLINE:
         return experiment
-    warmup = min(experiment.load.warmup or 0.0, MAX_WARMUP_NS / NS_PER_S)
+    warmup = min(experiment.load.warmup, MAX_WARMUP_NS / NS_PER_S)
     return replace(experiment, load=replace(experiment.load, warmup=warmup))
 
 

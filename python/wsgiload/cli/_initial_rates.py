@@ -43,9 +43,7 @@ def with_initial_rates(experiment: Experiment, log: Callable[[str], None]) -> Ex
     named = replace(experiment, name=f"{experiment.name}-rates")
     if experiment.budget_ns is None:
         return replace(experiment, levels=find_levels(named, log))
-    short = replace(
-        experiment.load, warmup=min(experiment.load.warmup or 0.0, WARMUP_S), cooldown=0.0
-    )
+    short = replace(experiment.load, warmup=min(experiment.load.warmup, WARMUP_S), cooldown=0.0)
     initial = replace(named, load=short, budget_ns=None, qualifying=None)
     with_levels = replace(experiment, levels=find_levels(initial, log, CLOSED_LOOP_NS_IN_RACE))
     # The closed loops have used a part of the budget.

@@ -48,8 +48,8 @@ def _short(load: LoadSettings, levels: Sequence[Level]) -> LoadSettings:
     return replace(
         load,
         duration_ns=min(load.duration_ns, max(DURATION_NS, enough_ns)),
-        warmup=min(load.warmup or 0.0, WARMUP_S),
-        cooldown=min(load.cooldown or 0.0, COOLDOWN_S),
+        warmup=min(load.warmup, WARMUP_S),
+        cooldown=min(load.cooldown, COOLDOWN_S),
         warmup_requests=None,
     )
 

@@ -6,7 +6,7 @@ Starts, measures and writes nothing. The generator checks whether the plan is po
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal
 
 import msgspec
@@ -49,6 +49,8 @@ class LoadSettings(LoadOptions):
     command decides."""
 
     duration_ns: int
+    warmup: float = 0.0
+    cooldown: float = 0.0
     interval_ns: int | None = None
     # How many of the slowest requests, and how many randomly sampled ones, the report lists.
     keep_flights: int = 0
@@ -66,12 +68,12 @@ class LoadSettings(LoadOptions):
     @property
     def warmup_ns(self) -> int:
         """The requested warm-up."""
-        return seconds_to_ns(self.warmup or 0.0)
+        return seconds_to_ns(self.warmup)
 
     @property
     def cooldown_ns(self) -> int:
         """The cool-down."""
-        return seconds_to_ns(self.cooldown or 0.0)
+        return seconds_to_ns(self.cooldown)
 
     @property
     def timeout_ns(self) -> int:
@@ -153,9 +155,8 @@ def load_plan(
             "sessions": request.sessions,
             "load": _load_model(load, schedule),
             "phases": Phases(
-                warmup_ns=load.warmup_ns_at(schedule),
+                **options_in(load, Phases) | {"warmup_ns": load.warmup_ns_at(schedule)},
                 measure_ns=load.duration_ns,
-                cooldown_ns=load.cooldown_ns,
             ),
             "interval_ns": load.interval_ns,
             "keep_flights": load.keep_flights,
@@ -178,13 +179,19 @@ def options_in(load: LoadOptions, part: type[Document]) -> dict[str, Any]:
     name with ``_ns``."""
     values: dict[str, Any] = {}
     for option in fields(LoadOptions):
-        value, key = getattr(load, option.name), option.name
-        made = declaration_of(option.metadata)
-        if made is not None and made.kind is DURATION:
-            value, key = None if value is None else seconds_to_ns(value), f"{key}_ns"
+        value, (name, key) = getattr(load, option.name), names_of(option)
+        if key != name and value is not None:
+            value = seconds_to_ns(value)
         if key in part.__struct_fields__:
             values[key] = value
     return values
+
+
+def names_of(option: Field[Any]) -> tuple[str, str]:
+    """The names of an option here and in the plan, where the name of a duration ends in ``_ns``."""
+    made = declaration_of(option.metadata)
+    is_duration = made is not None and made.kind is DURATION
+    return option.name, f"{option.name}_ns" if is_duration else option.name
 
 
 def _keepalive(keepalive: Keepalive) -> Literal["on", "off"] | KeepaliveLimit:
