@@ -12,6 +12,7 @@ import pytest
 
 from wsgiload.cli import run, wsgiload
 from wsgiload.cli._declared import declared_options, given_options
+from wsgiload.cli.reference import options_page
 from wsgiload.documents.load_plan import ClosedLoop, LoadPlan, OpenLoop, Phases
 from wsgiload.experiment.plan import experiment_facts
 from wsgiload.loads.options import LoadSettings, names_of
@@ -102,3 +103,8 @@ def test_the_command_line_has_every_declared_option() -> None:
         for one in fields(LoadOptions)
     }
     assert declared - shown == set()
+
+
+def test_the_reference_of_options_is_current() -> None:
+    page = Path(__file__).parents[2] / "docs" / "options.md"
+    assert page.read_text(encoding="utf-8") == options_page(), "run `make schemas`"
