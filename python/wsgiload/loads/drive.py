@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO
 
 import msgspec
@@ -23,7 +23,6 @@ from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.memory_guard import unguarded
 from wsgiload.host.process_limit import process_limit_error
 from wsgiload.loads._driver import Failure, Order
-from wsgiload.loads.generator import OnStart, ShouldStop, ignore, never
 from wsgiload.loads.progress import ProgressFile
 
 # Each poll costs 0.14 ms on the generator's core, as much as a sample.
@@ -38,24 +37,11 @@ DEATH_FIX = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LocalGenerator:
-    """A generator process on the client's cores of this machine."""
-
-    cpu_plan: CpuPlan
-
-    def carry_out(
-        self, plan: LoadPlan, should_stop: ShouldStop = never, on_start: OnStart = ignore
-    ) -> LoadReport:
-        """Run the plan and return its report; see ``drive``."""
-        return drive(plan, self.cpu_plan, should_stop, on_start)
-
-
 def drive(
     plan: LoadPlan,
     cpu_plan: CpuPlan,
-    should_stop: ShouldStop = never,
-    on_start: OnStart = ignore,
+    should_stop: Callable[[], bool] = lambda: False,
+    on_start: Callable[[int], object] = lambda pid: None,
     progress: ProgressFile | None = None,
 ) -> LoadReport:
     """Run the plan on the client's cores and return its report.
