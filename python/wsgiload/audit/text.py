@@ -1,12 +1,15 @@
-"""Reads numbers and lines from the text output of a tool."""
+"""Reads numbers and lines from the text output of a tool, and decodes its JSON output."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import NoReturn, TypeVar
+
+import msgspec
 
 from wsgiload.documents.audit import ErrorKind
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.experiment.redaction import public_url
 from wsgiload.foreign_text import quotation
@@ -121,3 +124,30 @@ def kind_of_error(text: str) -> ErrorKind:
 def present(errors: dict[ErrorKind, int]) -> dict[ErrorKind, int]:
     """The kinds that occurred."""
     return {kind: number for kind, number in errors.items() if number > 0}
+
+
+T = TypeVar("T")
+# The length of the quoted end of a truncated file.
+MAX_SHOWN_CHARACTERS = 60
+
+
+def decode(content: str, kind: type[T], tool: str) -> T:
+    """The content as this type. Raises UsageError for anything else, or CutOff, which quotes the
+    end, for a truncated file."""
+    try:
+        return decode_json(content.strip(), kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"not a result of {tool}: {error}", f"write it with {tool}'s own option for JSON"
+        ) from error
+    except msgspec.DecodeError as error:
+        if "truncated" not in str(error):
+            raise UsageError(f"not JSON: {error}", "repeat the run, or restore the file") from error
+        lines = content.rstrip().split("\n")
+        end = quoted_end(lines[-1], MAX_SHOWN_CHARACTERS)
+        raise CutOff(
+            f"cut off at line {len(lines)} ({end!r}): incomplete JSON",
+            "repeat the run, or restore the file",
+        ) from error
+    except RecursionError as error:
+        raise UsageError("not a result: its JSON is nested too deeply") from error

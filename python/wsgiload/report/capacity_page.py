@@ -12,11 +12,11 @@ from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import read, to_plain
 from wsgiload.documents.page_data import PageTimeline
 from wsgiload.errors import UsageError
-from wsgiload.report import capacity, page, palette, search_chart, server_settings, timelines
+from wsgiload.report import capacity, command_line, page, search_chart, timelines
 from wsgiload.report.answer_box import AnswerBox
-from wsgiload.report.capacity_screen import NOTE, capacity_screen
+from wsgiload.report.capacity import NOTE, capacity_screen
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.page_parts import Download, download, facts
+from wsgiload.report.page import Download, download, facts
 from wsgiload.report.run_files import RunFiles, read_load_reports, read_run, read_run_info
 from wsgiload.report.timelines import ServerStrips
 
@@ -50,7 +50,7 @@ class CapacityPage:
     plan: list[tuple[str, str]]
     host: list[tuple[str, str]]
     downloads: list[Download]
-    palette: palette.Palette
+    palette: page.Palette
 
 
 def render(run_dir: Path) -> str:
@@ -79,7 +79,7 @@ def render(run_dir: Path) -> str:
         strips=over_time.groups,
         strips_left_out=over_time.left_out,
         over_time_reading=timelines.READING,
-        settings=[] if files is None else server_settings.settings_of(read_sweep(files.summary)),
+        settings=[] if files is None else command_line.settings_of(read_sweep(files.summary)),
         plan=facts({name: to_plain(document)[name] for name in _CONDITIONS}),
         host=facts(to_plain(run.host)),
         downloads=[
@@ -87,7 +87,7 @@ def render(run_dir: Path) -> str:
             for name, kind in _DOWNLOADS
             if (run_dir / name).is_file()
         ],
-        palette=palette.palette(),
+        palette=page.palette(),
     )
     return page.render("capacity.html.j2", shown, data)
 

@@ -16,24 +16,14 @@ from wsgiload.documents.load_plan import KeepaliveLimit
 from wsgiload.documents.load_report import LoadReport, RequestCounts
 from wsgiload.documents.page_data import PageTimeline
 from wsgiload.documents.summary import Summary
-from wsgiload.report import (
-    findings,
-    grids,
-    heat,
-    load_figures,
-    page,
-    palette,
-    panels,
-    timelines,
-    words,
-)
+from wsgiload.report import findings, grids, heat, load_figures, page, panels, timelines, words
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import Sweep, conditions, read_sweep
 from wsgiload.report.load_screen import NOTE, load_screen
-from wsgiload.report.page_parts import MAX_DOWNLOAD_BYTES, Download, facts
+from wsgiload.report.page import MAX_DOWNLOAD_BYTES, Download, facts
 from wsgiload.report.run_files import IntervalRow, SampleRow
 from wsgiload.report.strip import Strip, make_strip
-from wsgiload.results.load_cell import cell_of_load
+from wsgiload.results.load_attempts import cell_of_load
 from wsgiload.units import NS_PER_S
 
 # Limits the size of the page.
@@ -61,7 +51,7 @@ class LoadPage:
     generator: list[str]
     plan: list[tuple[str, str]]
     raw: Download
-    palette: palette.Palette
+    palette: page.Palette
 
 
 def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
@@ -99,7 +89,7 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
         generator=list(_generator(report)),
         plan=_plan(report),
         raw=_raw(report),
-        palette=palette.palette(),
+        palette=page.palette(),
     )
     return page.render("load.html.j2", shown, data)
 

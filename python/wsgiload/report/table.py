@@ -38,8 +38,8 @@ from wsgiload.report.cells import (
     quantile_ns,
     read_sweep,
 )
+from wsgiload.report.command_line import settings_of
 from wsgiload.report.requests_table import requests_table
-from wsgiload.report.server_settings import settings_of
 from wsgiload.report.terminal import full_width, terminal
 from wsgiload.statistics.effect import MIN_RUNS
 

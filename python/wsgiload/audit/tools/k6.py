@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from wsgiload.audit import text
-from wsgiload.audit.json_text import decode
 from wsgiload.audit.run import ALL_ERRORS, AuditTool, Part
+from wsgiload.audit.text import decode
 from wsgiload.documents.audit import Figures
 
 _QUANTILE = re.compile(r"p\((\d+(?:\.\d+)?)\)")

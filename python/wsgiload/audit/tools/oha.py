@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import msgspec
 
 from wsgiload.audit import text
-from wsgiload.audit.json_text import decode
 from wsgiload.audit.run import AuditTool, Part
+from wsgiload.audit.text import decode
 from wsgiload.documents.audit import ErrorKind, Figures
 from wsgiload.units import NS_PER_S
 

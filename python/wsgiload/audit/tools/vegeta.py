@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from wsgiload.audit import text
-from wsgiload.audit.json_text import decode
 from wsgiload.audit.run import ALL_ERRORS, AuditTool, Part
+from wsgiload.audit.text import decode
 from wsgiload.documents.audit import ErrorKind, Figures
 
 # The code of a request without a response.
