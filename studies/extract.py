@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -41,7 +42,7 @@ from studies.runs import (
 )
 from studies.tables import tool_tables
 from wsgiload import CellResult, UsageError
-from wsgiload.analysis.aggregate import figures_of, level_of
+from wsgiload.analysis.aggregate import level_of
 from wsgiload.documents.over_cells import Aggregate
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.report.cells import Cell, conditions, read_sweep
@@ -218,11 +219,12 @@ def _p99_ms(place: _Place) -> Figure:
     return Figure(value=figure.value, low=_in(low, NS_PER_MS), high=_in(high, NS_PER_MS))
 
 
-def _over_runs(place: _Place, name: str, unit: float = 1.0) -> Figure:
+def _over_runs(place: _Place, name: Literal["goodput", "p99"], unit: float = 1.0) -> Figure:
     """The geometric mean with its interval, or the median if there is no interval, in this unit."""
     if place.aggregate is None or not place.runs:
         return Figure()
-    figure = figures_of(place.aggregate.figures, name)
+    figures = place.aggregate.figures
+    figure = figures.goodput if name == "goodput" else figures.p99
     low, high = figure.interval_95 or (None, None)
     middle = figure.median if figure.mean is None else figure.mean
     return Figure(value=_in(middle, unit), low=_in(low, unit), high=_in(high, unit))
@@ -232,7 +234,7 @@ def _is_p99_beyond(place: _Place) -> bool:
     """Whether it has no finite value in half of the runs."""
     if place.aggregate is None or not place.runs:
         return False
-    p99 = figures_of(place.aggregate.figures, "p99")
+    p99 = place.aggregate.figures.p99
     return p99.median is None and "no finite value" in (p99.reason or "")
 
 

@@ -27,10 +27,10 @@ from studies.runs import (
     load_of,
     ratio_of,
 )
+from studies.trend import complete_table, trend
 from wsgiload import CellResult
 from wsgiload.analysis.attempts import place_of
 from wsgiload.statistics.effect import MIN_RUNS
-from wsgiload.statistics.trend import complete_table, trend
 
 
 def unaffected_by_order(*, within: float) -> Judge:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from wsgiload.errors import LoadError, UsageError
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.memory_guard import unguarded
 from wsgiload.host.process_limit import process_limit_error
+from wsgiload.interrupts import signal_name
 from wsgiload.loads._driver import Failure, Order
 from wsgiload.loads.progress import ProgressFile
 
@@ -148,13 +148,6 @@ def _death(process: subprocess.Popen[bytes], report_bytes: int, stderr: IO[bytes
     stderr.seek(max(0, stderr.tell() - MAX_ERROR_BYTES))
     last = stderr.read().decode(errors="replace").strip().splitlines()[-1:]
     code = process.returncode
-    end = f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+    end = f"was killed by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
     extent = f"after {report_bytes:,} bytes of its" if report_bytes else "without a"
     return f"the load generator {end} {extent} report: {' '.join(last) or 'no error message'}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
-from rich import box
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
@@ -24,7 +23,7 @@ from wsgiload.report.cells import label_of
 from wsgiload.report.command_line import start_of_cell
 from wsgiload.report.question import limits_words
 from wsgiload.report.recommendation import recommendation_lines
-from wsgiload.report.terminal import FULL_WIDTH
+from wsgiload.report.terminal import full_width, plain_table
 
 HEADINGS = (
     "",
@@ -237,12 +236,11 @@ _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red"}
 
 def print_capacity(document: CapacityResult, console: Console) -> None:
     """Print the conditions, a row per server, and its answers and remarks."""
-    if not console.is_terminal and console.width < FULL_WIDTH:
-        console.width = FULL_WIDTH
     answers = [Text(text) for server in document.servers if (text := answer_of(server))]
     remarks = [Text(sentence) for server in document.servers for sentence in remarks_of(server)]
     head = Text(conditions(document), style="dim")
-    console.print(Group(head, _table(document.servers), *answers, *remarks))
+    with full_width(console):
+        console.print(Group(head, _table(document.servers), *answers, *remarks))
 
 
 def conditions(document: CapacityResult) -> str:
@@ -256,8 +254,7 @@ def conditions(document: CapacityResult) -> str:
 
 
 def _table(servers: Sequence[ServerCapacity]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in (
+    table = plain_table(
         "server",
         "rate",
         "bracket",
@@ -266,8 +263,7 @@ def _table(servers: Sequence[ServerCapacity]) -> Table:
         "no misses up to",
         "memory",
         "verdict",
-    ):
-        table.add_column(heading, overflow="fold")
+    )
     for server in servers:
         verdict, confirmed = server.verdict, server.confirmed
         table.add_row(
