@@ -9,7 +9,6 @@ import msgspec
 
 from wsgiload.audit import text
 from wsgiload.audit.run import ALL_ERRORS, AuditTool, Part
-from wsgiload.audit.text import decode
 from wsgiload.documents.audit import Figures
 
 _QUANTILE = re.compile(r"p\((\d+(?:\.\d+)?)\)")
@@ -32,7 +31,7 @@ def _is_k6(content: str) -> bool:
 
 
 def _parse(content: str) -> Sequence[Part]:
-    result = decode(content, _Result, "k6")
+    result = text.decode(content, _Result, "k6")
     reqs, times = _numbers(result, "http_reqs"), _numbers(result, "http_req_duration")
     users, dropped = _numbers(result, "vus_max"), _numbers(result, "dropped_iterations")
     requests = round(reqs.get("count", 0))
