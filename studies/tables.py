@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from studies.claims import JudgedClaim
-from wsgiload import LoadReport
-from wsgiload.documents.histograms import histogram_of
+from wsgiload import LoadReport, Report
 from wsgiload.report import words
 from wsgiload.report.cells import Cell, Sweep, median_of
 
@@ -213,7 +212,7 @@ def _quantile_ms(loads: Mapping[str, LoadReport], probability: float) -> Figure:
 
     def quantile(cell: Cell) -> float | None:
         load = loads.get(cell.id)
-        histogram = None if load is None else histogram_of(load.response_time_ns)
+        histogram = None if load is None else Report(load).response_time
         value_ns = None if histogram is None else histogram.quantile(probability)
         return _times(value_ns, 1 / NS_PER_MS)
 
