@@ -81,21 +81,6 @@ def figure_of(cell: CellResult, figure: str) -> float | None:
     return math.inf if bounds.high is None else float(bounds.high)
 
 
-def figures_of(figures: AggregateFigures, name: str) -> AggregateFigure:
-    """The figure with this name, one of ``FIGURES``."""
-    match name:
-        case "p50":
-            return figures.p50
-        case "p99":
-            return figures.p99
-        case "p99.9":
-            return figures.p99_9
-        case "goodput":
-            return figures.goodput
-        case _:
-            raise ValueError(f"there is no figure {name!r}")
-
-
 def aggregate_cells(
     cells: Sequence[CellResult], method: Method = "interval"
 ) -> tuple[Aggregate, ...]:

@@ -110,7 +110,6 @@ _NOT_IN_PLAN = {
 # Key in click's context: the function that adds an experiment file's description.
 DESCRIPTION = "wsgiload.description"
 # Key in click's context: the result, for commands that run a sweep.
-RESULT = "wsgiload.result"
 
 EXAMPLES = (
     "wsgiload sweep myapp:app --rates 500,1000,2000",
@@ -377,7 +376,6 @@ def sweep(
             if resume is None
             else resume_sweep(resume, events, texts, _secrets(flags))
         )
-        ctx.meta[RESULT] = result
         code = _print(result, thresholds, json_file, html, verbose=verbose)
         view.end(result.report, "no trial completed")
     recommendations = result.summary.recommendations or ()

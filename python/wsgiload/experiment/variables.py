@@ -85,7 +85,7 @@ def with_secrets(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[st
     environment."""
     for name, value in given.items():
         if public_value(name, value) != stored.get(name):
-            raise _differs(name)
+            raise differs(name)
     return {name: _secret(name, value, given) for name, value in stored.items()}
 
 
@@ -99,12 +99,13 @@ def _secret(name: str, stored: str, given: Mapping[str, str]) -> str:
             f"set it again: {name}=… wsgiload sweep --resume …",
         )
     if public_value(name, value) != stored:
-        raise _differs(name)
+        raise differs(name)
     return value
 
 
-def _differs(name: str) -> UsageError:
+def differs(what: str) -> UsageError:
+    """The error for a value that a resumed run gets and that is not the run's."""
     return UsageError(
-        f"--resume: the value of {name} differs from that of the run",
+        f"--resume: the value of {what} differs from that of the run",
         "use the same value as at the start",
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
@@ -38,14 +37,14 @@ from wsgiload.report.cells import (
     quantile_ns,
     read_sweep,
 )
-from wsgiload.report.requests_table import requests_table
-from wsgiload.report.server_settings import settings_of
-from wsgiload.report.terminal import full_width, terminal
+from wsgiload.report.command_line import settings_of
+from wsgiload.report.terminal import full_width, plain_table, terminal
 from wsgiload.statistics.effect import MIN_RUNS
 
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red", "failed": "red"}
 _LEVELS = {"red": (0, "red"), "amber": (1, "yellow"), "green": (2, "green")}
 _FINDINGS = {"different": "bold", "same": "green"}
+_MAX_REQUESTS, _SLOWEST_REQUESTS = 20, 10
 _SESSION_QUANTILES = (0.5, 0.9, 0.99)
 
 
@@ -84,7 +83,7 @@ def print_comparison(
 def _over_runs(summary: Summary) -> Iterator[RenderableType]:
     """The aggregate of several runs, the comparison if there is one, and the discarded trials."""
     if summary.experiment.runs > 1 and summary.aggregates:
-        table = _table()
+        table = plain_table()
         for place, heading in enumerate(over_runs.aggregate_headings(summary)):
             table.add_column(heading, justify="right" if place else "left", overflow="fold")
         for row in over_runs.aggregate_rows(summary):
@@ -108,7 +107,7 @@ def print_load(report: LoadReport, console: Console) -> None:
         Group(
             *_load_head(report),
             _times_table(report),
-            *requests_table(report),
+            *_requests_table(report),
             _outcomes_line(report),
         ),
     )
@@ -128,7 +127,7 @@ class ServerRow(msgspec.Struct, frozen=True):
 
 def print_servers(rows: Iterable[object], console: Console | None = None) -> None:
     """Print the server catalogue from the rows of ``servers list --json``."""
-    table = _table("server", "variant", "profiles", "python", "status")
+    table = plain_table("server", "variant", "profiles", "python", "status")
     for row in convert(list(rows), list[ServerRow]):
         status = row.status + (" (legacy)" if row.legacy else "")
         reason = f": {row.reason}" if row.reason else ""
@@ -140,7 +139,7 @@ def print_servers(rows: Iterable[object], console: Console | None = None) -> Non
 
 def print_doctor(findings: Iterable[DoctorFinding], console: Console | None = None) -> None:
     """Print doctor's findings, the most severe first, each with its fix."""
-    table = _table("level", "check", "finding")
+    table = plain_table("level", "check", "finding")
     for finding in sorted(findings, key=lambda finding: _LEVELS[finding.level][0]):
         message = Text(finding.message)
         if finding.fix:
@@ -154,7 +153,7 @@ def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
     """One row per cell, grouped by server, without the columns that are ``left_out``."""
     load = sweep.load_heading
     columns = [column for column in columns_of(sweep) if column[0] not in left_out]
-    table = _table()
+    table = plain_table()
     table.add_column("server", no_wrap=True)
     for heading in (
         load,
@@ -396,12 +395,23 @@ def _not_checked(report: LoadReport) -> list[Text]:
 
 
 def _times_table(report: LoadReport) -> Table:
-    table = _table("time")
-    for heading in load_figures.TIME_HEADINGS[1:]:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = plain_table("time", numbers=load_figures.TIME_HEADINGS[1:])
     for row in load_figures.time_rows(report):
         table.add_row(*row)
     return table
+
+
+def _requests_table(report: LoadReport) -> Iterator[RenderableType]:
+    """The figures of each request of a load with several; only the slowest of many."""
+    rows = load_figures.request_rows(report, _MAX_REQUESTS, _SLOWEST_REQUESTS)
+    if not rows:
+        return
+    table = plain_table("request", numbers=load_figures.REQUEST_HEADINGS[1:])
+    for name, *figures in rows:
+        table.add_row(Text(name), *figures)
+    yield table
+    if note := load_figures.shown_requests(report, len(rows)):
+        yield Text(note, style="dim")
 
 
 def _outcomes_line(report: LoadReport) -> Text:
@@ -468,13 +478,6 @@ def _used_line(attached: AttachedResources) -> str:
     if used.oom_kills:
         figures.append(f"{words.plural(used.oom_kills, 'OOM kill')}")
     return f"server used: {', '.join(figures)} ({attached.source} {attached.name})"
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
 
 
 def _print(console: Console, renderable: RenderableType) -> None:

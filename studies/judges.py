@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from wsgiload.analysis.claim_judgement import (
+from studies.judgement import (
     HARDLY_ANY,
     MORE_RUNS,
     SERVED,
@@ -19,7 +19,7 @@ from wsgiload.analysis.claim_judgement import (
     lowest,
     needs_runs,
 )
-from wsgiload.analysis.claim_results import (
+from studies.runs import (
     Estimate,
     Results,
     as_count,

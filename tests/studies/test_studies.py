@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from studies.__main__ import main
+from studies.claims import CLAIMS
 from studies.command import command_of
 from studies.extract import extract, setting_of
 from studies.originals import ORIGINALS
@@ -20,15 +21,14 @@ from studies.page import IMAGES, PAGE, chart_name, files
 from studies.results import Figure, Row, StudyRun, read_runs, write_run
 from studies.sentences import first_paragraph, study_sentences
 from studies.spread import effects, spreads
-from wsgiload.analysis.claims import CLAIMS
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 
-from .filled import filled_run, outcomes, rates, reason, resources, times, verdict
-from .invented_cells import cell, invalid
-from .report_fixture import summary_of
+from ..unit.filled import filled_run, outcomes, rates, reason, resources, times, verdict
+from ..unit.invented_cells import cell, invalid
+from ..unit.report_fixture import summary_of
 
 ROOT = Path(__file__).parents[2]
 MS = 1_000_000
@@ -196,7 +196,7 @@ def test_a_setting_lists_the_factors_of_the_grid() -> None:
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"name": "mine"}, "is not from `wsgiload reproduce`; store a run of appdynamics-2016, "),
+        ({"name": "mine"}, "is not from `wsgiload reproduce`; name a run of appdynamics-2016, "),
         ({"name": None}, "is not from `wsgiload reproduce`"),
     ],
 )
@@ -403,6 +403,18 @@ def test_everything_is_drawn_within_the_image(run: StudyRun) -> None:
 
 
 # --- the command line
+
+
+def test_a_run_is_judged(tmp_path: Path, run: StudyRun, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge", str(tmp_path / "run")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    claims = [line.split("`")[1] for line in lines if line.startswith("| `")]
+    assert claims == [claim.name for claim in run.claims]
+    assert "## REQUESTS (per second)" in lines
+
+    stored_run(tmp_path / "other", study_summary(CELLS, name="mine"))
+    assert main(["judge", str(tmp_path / "other")]) == 2
+    assert "other is not from `wsgiload reproduce`" in capsys.readouterr().err
 
 
 def test_runs_are_stored_and_the_page_is_written(

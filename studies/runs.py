@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean, median, stdev
 from typing import TypeAlias
 
+from wsgiload import CellResult, LoadReport, Summary
 from wsgiload.analysis.attempts import counted_attempts, is_discarded
-from wsgiload.documents.cell_result import CellResult
-from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import Summary
 from wsgiload.statistics.effect import MIN_RUNS, Effect, mean_interval, paired_effect
 
 Runs: TypeAlias = Mapping[int, CellResult]

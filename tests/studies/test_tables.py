@@ -8,15 +8,15 @@ from typing import get_args
 import msgspec
 import pytest
 
+from studies.tables import Style, tables_markdown, tool_tables
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.report.cells import Sweep, read_sweep
 from wsgiload.report.run_files import read_run
-from wsgiload.report.tool_tables import Style, tables_markdown, tool_tables
 
-from .filled import outcomes, rates, resources, times, verdict
-from .invented_cells import cell, invalid
-from .report_fixture import read_load, summary_of, write_run
+from ..unit.filled import outcomes, rates, resources, times, verdict
+from ..unit.invented_cells import cell, invalid
+from ..unit.report_fixture import read_load, summary_of, write_run
 
 MS = 1_000_000
 # From 1 to 100 ms.
@@ -120,11 +120,11 @@ def test_a_failed_server_has_no_figures() -> None:
             assert set(table.rows[0][1:]) == {"–"}
 
 
-def test_markdown_has_a_title_notes_and_tables(sweep: Sweep) -> None:
+def test_markdown_has_each_table_under_its_title(sweep: Sweep) -> None:
     tables = tool_tables("appdynamics", sweep, {})
-    lines = tables_markdown("A study", tables, ["scale quick: runs 1"]).splitlines()
-    assert lines[:5] == ["# A study", "", "- scale quick: runs 1", "", "## REQUESTS (per second)"]
-    assert lines[6:9] == ["| server | 100 | 200 |", "| --- | --- | --- |", "| a | 250.0 | 500.0 |"]
+    lines = tables_markdown(tables).splitlines()
+    assert lines[:2] == ["## REQUESTS (per second)", ""]
+    assert lines[2:5] == ["| server | 100 | 200 |", "| --- | --- | --- |", "| a | 250.0 | 500.0 |"]
 
 
 def test_a_stored_run_has_tables_in_every_style(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from wsgiload.analysis.attempts import place_of
-from wsgiload.analysis.claim_judgement import (
+from studies.judgement import (
     HARDLY_ANY,
     ClaimJudgement,
     Judge,
@@ -16,7 +15,7 @@ from wsgiload.analysis.claim_judgement import (
     absent,
     needs_runs,
 )
-from wsgiload.analysis.claim_results import (
+from studies.runs import (
     Bounds,
     Estimate,
     Results,
@@ -28,9 +27,10 @@ from wsgiload.analysis.claim_results import (
     load_of,
     ratio_of,
 )
-from wsgiload.documents.cell_result import CellResult
+from studies.trend import complete_table, trend
+from wsgiload import CellResult
+from wsgiload.analysis.attempts import place_of
 from wsgiload.statistics.effect import MIN_RUNS
-from wsgiload.statistics.trend import complete_table, trend
 
 
 def unaffected_by_order(*, within: float) -> Judge:

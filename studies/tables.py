@@ -1,5 +1,5 @@
-"""The results of a sweep in the table formats of other tools, for comparison with published
-results: the AppDynamics comparison, FunkLoad, httperf and ab. Pure.
+"""Tables for comparison with published results: the judged claims, and the results of a sweep in
+the formats of the originals (AppDynamics, FunkLoad, httperf and ab). Pure.
 
 Invalid and failed runs have no figures; these are never 0.
 """
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from wsgiload.documents.histograms import histogram_of
-from wsgiload.documents.load_report import LoadReport
+from studies.claims import JudgedClaim
+from wsgiload import LoadReport, Report
 from wsgiload.report import words
 from wsgiload.report.cells import Cell, Sweep, median_of
 
@@ -38,10 +38,9 @@ def tool_tables(
     return tuple(tables[style](sweep, loads))
 
 
-def tables_markdown(title: str, tables: Sequence[ToolTable], changes: Sequence[str]) -> str:
-    """The tables under a title, with the changes to the experiment."""
-    lines = [f"# {title}", "", *(f"- {change}" for change in changes)]
-    lines += [""] if changes else []
+def tables_markdown(tables: Sequence[ToolTable]) -> str:
+    """The tables, each under its title."""
+    lines = []
     for table in tables:
         lines += [
             f"## {table.title}",
@@ -56,6 +55,22 @@ def tables_markdown(title: str, tables: Sequence[ToolTable], changes: Sequence[s
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def claims_tables(verdicts: Sequence[JudgedClaim]) -> list[ToolTable]:
+    """One table with a row for each claim; none without claims."""
+    headings = ("name", "claim", "original result", "our result", "judgment")
+    rows = tuple(map(_claim_row, verdicts))
+    return [ToolTable("Claims", headings, rows)] if rows else []
+
+
+def _claim_row(verdict: JudgedClaim) -> tuple[str, ...]:
+    claim, judged = verdict.claim, verdict.judgement
+    judgement = f"**{judged.status}**"
+    if judged.because is not None:
+        reason = "needs " if judged.status == "undecided" else ""
+        judgement += f": {reason}{judged.because}"
+    return (f"`{claim.name}`", claim.words, claim.figure, judged.ours or words.MISSING, judgement)
 
 
 # --- AppDynamics: a block for each figure, a row for each server, a column for each level
@@ -197,7 +212,7 @@ def _quantile_ms(loads: Mapping[str, LoadReport], probability: float) -> Figure:
 
     def quantile(cell: Cell) -> float | None:
         load = loads.get(cell.id)
-        histogram = None if load is None else histogram_of(load.response_time_ns)
+        histogram = None if load is None else Report(load).response_time
         value_ns = None if histogram is None else histogram.quantile(probability)
         return _times(value_ns, 1 / NS_PER_MS)
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from wsgiload.statistics.trend import Point, complete_table, trend
+from studies.trend import Point, complete_table, trend
 
 
 def table(slope: float, noise: float, seed: int) -> list[list[Point]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from wsgiload.analysis.claim_results import Bounds, Estimate, Results
+from studies.runs import Bounds, Estimate, Results
 
 Status: TypeAlias = Literal["confirmed", "refuted", "not reproducible", "undecided"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wsgiload.analysis.claim_judgement import ClaimJudgement, Judge, not_reproducible
-from wsgiload.analysis.claim_judges import (
+from studies.judgement import ClaimJudgement, Judge, not_reproducible
+from studies.judges import (
     ahead,
     as_fast,
     erratic,
@@ -23,14 +23,13 @@ from wsgiload.analysis.claim_judges import (
     slow_until_warm,
     steady,
 )
-from wsgiload.analysis.claim_results import Results
-from wsgiload.analysis.claim_settings import (
+from studies.runs import Results
+from studies.setup_judges import (
     does_not_explain,
     fails_with_small_backlog,
     unaffected_by_order,
 )
-from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import Summary
+from wsgiload import LoadReport, Summary
 
 
 @dataclass(frozen=True, slots=True)

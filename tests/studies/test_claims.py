@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tomllib
 from pathlib import Path
@@ -10,18 +11,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from wsgiload.analysis.claim_judgement import ClaimJudgement
-from wsgiload.analysis.claims import CLAIMS, claims_of, judged
+from studies.claims import CLAIMS, claims_of, judged
+from studies.judgement import ClaimJudgement
+from studies.tables import claims_tables
 from wsgiload.catalogue.names import load_catalogue
+from wsgiload.cli import run as run_command
 from wsgiload.cli._reproduce import studies
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import Summary
-from wsgiload.report.claims import claims_tables
 
-from .filled import limits, outcomes, rates, resources, times
-from .invented_cells import cell, invalid
-from .report_fixture import read_load, summary_of, write_run
+from ..unit.filled import limits, outcomes, rates, resources, times
+from ..unit.invented_cells import cell, invalid
+from ..unit.report_fixture import read_load, summary_of, write_run
 
 MS = 1_000_000
 # Relative throughput of four runs.
@@ -578,6 +580,17 @@ def test_every_study_has_claims_about_servers_that_it_measures() -> None:
 
         listed = {server for entry in claims_of(name) for server in entry.servers}
         assert listed <= set(table["servers"])
+
+
+def test_the_servers_of_a_claim_keep_their_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    (claim,) = (one for one in claims_of("ziade-2012") if one.name == "small-backlog-fails")
+    assert run_command([*claim.command.split()[1:], "--dry-run", "--quiet"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert [one["server"] for one in plan["adjustments"]] == [
+        "gunicorn-gevent",
+        "backlog-16",
+        "backlog-4096",
+    ]
 
 
 def test_every_claim_is_documented() -> None:
