@@ -1,7 +1,4 @@
-"""Reproduces the cause of each alarm with a real server, network and client.
-
-docs/alarms.md lists the cause of each alarm.
-"""
+"""Reproduces the cause of each alarm with a real server, network and client."""
 
 from __future__ import annotations
 
@@ -18,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.analysis.alarms import FLAT_WITHIN
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.environments.system import install_command, missing_packages
+from wsgiload.findings.over_cells import FLAT_WITHIN
 from wsgiload.loads.reference_server import BUILT
 
 from .catalogue import catalogue_server

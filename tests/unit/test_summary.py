@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from wsgiload.analysis.ground_truth import max_sent_requests
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.documents.attribution_result import AttributionResult
 from wsgiload.documents.cell_result import CellFailure, CellResult, ExitStatus
@@ -21,6 +20,7 @@ from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import LoadError, ProvisionError, ServerError, UsageError
 from wsgiload.experiment.plan import Cell, Experiment
+from wsgiload.findings.external_counts import max_sent_requests
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Enforcement, Limits
 from wsgiload.limits.model import Counters

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from wsgiload.analysis.alarms import alarms_of_load
 from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_plan import KeepaliveLimit
 from wsgiload.documents.load_report import LoadReport, RequestCounts
 from wsgiload.documents.page_data import PageTimeline
 from wsgiload.documents.summary import Summary
+from wsgiload.findings.alarms import alarms_of_load
 from wsgiload.report import (
     findings,
     grids,
