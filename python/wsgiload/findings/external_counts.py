@@ -88,8 +88,8 @@ KERNEL_DROPS = Finding(
     premise="A counter exceeds `warn`: a listening socket of this host dropped connection "
     "attempts. The client's kernel repeats them after 1, 3 and 7 s, so the affected requests are "
     "among the slowest.",
-    consequence="this host dropped connections, so the slowest responses may include a retry after "
-    "1, 3 or 7 s",
+    sighting="this host dropped connections in",
+    consequence="the slowest response times include 1, 3 or 7 s of a second attempt",
     fix="raise the server's listen backlog, or lower the rate",
     thresholds=dict(ORCHESTRATOR_THRESHOLDS["kernel-drops"]),
 )
