@@ -15,6 +15,7 @@ from wsgiload.limits.model import Enforcement
 from wsgiload.sampling.processes import ProcessUsage
 from wsgiload.sampling.resources import measured_window
 from wsgiload.sampling.sampler import Sample
+from wsgiload.serving.launch import ServerExit
 from wsgiload.units import NS_PER_S
 
 # Above these shares, a measurement describes the host rather than the server.
@@ -189,6 +190,25 @@ def missing_samples(
         "got no CPU time"
     )
     return MISSING_SAMPLES.fired(message, round(seconds, 1), MAX_SAMPLE_GAP_NS / NS_PER_S)
+
+
+FORCED_KILL = Finding(
+    name="forced-kill",
+    examines="how the server ended after the load",
+    premise="The server was still running when the time after its stop signal was up, so it was "
+    "killed. The figures are not affected.",
+    consequence="it ignored its stop signal and was killed; a deployment would cut off requests",
+    fix="end a start script with `exec`, or set the signal that stops the server (`stop_signal` "
+    "in [servers.NAME], such as SIGINT)",
+)
+
+
+def forced_kill(ended: ServerExit | None, stop_timeout_s: float) -> Fired | None:
+    """The server did not end on its stop signal."""
+    if ended is None or ended.signal != "SIGKILL" or ended.stop_s < stop_timeout_s:
+        return None
+    message = f"the server ignored its stop signal for {ended.stop_s:.0f} s and was killed"
+    return FORCED_KILL.fired(message, ended.stop_s, stop_timeout_s)
 
 
 FAILURE = Finding(
