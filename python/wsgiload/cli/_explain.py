@@ -9,6 +9,7 @@ from pkgutil import iter_modules
 
 import click
 
+from wsgiload.attribution.fingerprints import FINGERPRINTS
 from wsgiload.cli._help import HelpfulCommand
 from wsgiload.errors import UsageError
 from wsgiload.findings.finding import LENGTHENS, Finding, findings_of
@@ -24,7 +25,7 @@ EXAMPLES = (
 @click.command("explain", cls=HelpfulCommand, examples=EXAMPLES)
 @click.argument("name", required=False)
 def explain(name: str | None) -> int:
-    """Explain a check or alarm, such as send-lag. Without NAME, list all of them."""
+    """Explain a check, an alarm or a fingerprint, such as send-lag. Without NAME, list all of them."""
     lines = _list() if name is None else _explained(_finding(name))
     for line in lines:
         click.echo(line)
@@ -32,9 +33,9 @@ def explain(name: str | None) -> int:
 
 
 def every_finding() -> dict[str, Finding]:
-    """Every check and alarm by name."""
+    """Every check, alarm and fingerprint by name."""
     others = (*of_searches(), *of_audits())
-    return of_trials() | {one.name: one for one in others}
+    return of_trials() | FINGERPRINTS | {one.name: one for one in others}
 
 
 def of_searches() -> tuple[Finding, ...]:
@@ -62,7 +63,7 @@ def _finding(name: str) -> Finding:
     fix = "`wsgiload explain` lists them"
     if close:
         fix = f"did you mean {' or '.join(close)}? {fix} all"
-    raise UsageError(f"there is no check or alarm {name!r}", fix)
+    raise UsageError(f"there is no check, alarm or fingerprint {name!r}", fix)
 
 
 def _list() -> Iterator[str]:
