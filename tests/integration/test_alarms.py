@@ -18,6 +18,7 @@ import pytest
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.environments.system import install_command, missing_packages
+from wsgiload.findings.of_trials import alarm_records
 from wsgiload.findings.over_cells import FLAT_WITHIN
 from wsgiload.loads.reference_server import BUILT
 
@@ -27,22 +28,7 @@ from .reference import inconclusive, needs_reference, reference
 from .target import CountingServer, SomeInTwoWrites, TwoWrites
 
 BRIEFLY = ("--duration", "3s", "--warmup", "0s", "--cooldown", "0s", "--quiet")
-ALARMS = {
-    "cached-response",
-    "closed-loop-stalls",
-    "dead-interval",
-    "flat-throughput",
-    "idle-server",
-    "littles-law",
-    "memory-growth",
-    "nagle-delay",
-    "network-resources",
-    "no-keepalive",
-    "rate-not-reached",
-    "run-spread",
-    "uneven-connections",
-    "wrong-responses",
-}
+ALARMS = {one.name for one in alarm_records()}
 on_servers = [pytest.mark.servers, pytest.mark.limits]
 # These tests look for effects far larger than those of a disturbed host, which therefore must not
 # make a trial invalid.

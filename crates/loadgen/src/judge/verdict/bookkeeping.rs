@@ -14,8 +14,7 @@ pub(super) static TIMESTAMP_ORDER: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `timestamp-order`: the timestamps of each response are in order and add up. If counts do not add
-/// up, the load fails with an error and has no report.
+/// If counts do not add up, the load fails with an error and has no report.
 fn timestamp_order(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let message = format!(
         "timestamps are out of order in {}",
@@ -34,9 +33,7 @@ pub(super) static IN_SYSTEM_COUNT: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `in-system-count`: the mean number of requests in the system, computed both from arrivals and
-/// departures and from the time that each request spent in the system (Little's law). Both values
-/// use the generator's own timestamps, so a difference reveals a bug, not a bias.
+/// Both values use the generator's own timestamps, so a difference reveals a bug, not a bias.
 fn in_system_count(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let (by_flows, by_stays) = evidence.in_system;
     let error = (by_flows - by_stays).abs() / by_flows.max(by_stays).max(f64::MIN_POSITIVE);
@@ -61,7 +58,6 @@ pub(super) static INTERRUPTED: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `interrupted`: the results up to the stop are kept, but they are not the requested measurement.
 fn interrupted(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     if evidence.is_interrupted {
         let message = "the load was stopped early".to_owned();
@@ -80,8 +76,6 @@ pub(super) static ARRIVAL_COUNT: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `arrival-count`: the number of scheduled arrivals matches the rate, within four standard errors
-/// of a Poisson count, within one for constant arrivals, and exactly for a trace.
 fn arrival_count(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let Some(expected) = evidence
         .expected_arrivals
@@ -111,7 +105,6 @@ pub(super) static NO_ARRIVAL: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `no-arrival`: nothing can be measured without arrivals.
 fn no_arrival(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     if evidence.scheduled == 0 {
         let message = "no request was scheduled in the measurement".to_owned();
@@ -131,7 +124,6 @@ pub(super) static NO_RESPONSE: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `no-response`: there is no latency without a correct response.
 fn no_response(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     if evidence.scheduled > 0 && evidence.ok == 0 {
         let message = "no correct response arrived, so there is no latency to report".to_owned();

@@ -15,7 +15,6 @@ pub(super) static CLIENT_CPU: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `client-cpu`: a busy thread sends late more often; busy-waiting is not counted.
 fn client_cpu(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let busy = evidence.busiest_thread_share;
     let message = format!("a generator thread was busy {} of the time", percent(busy));
@@ -33,8 +32,7 @@ pub(super) static RUN_QUEUE_WAIT: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `run-queue-wait`: time in the run queue, from the thread's `schedstat`. Only a diagnostic,
-/// because every wake-up waits a few microseconds; `send-lag` shows the effect on response times.
+/// Only a diagnostic, because every wake-up waits a few microseconds.
 fn run_queue_wait(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let Some(share) = evidence.run_queue_share else {
         return CheckResult::NotChecked(
@@ -59,8 +57,7 @@ pub(super) static CLIENT_THROTTLING: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `client-throttling`: the generator's own CPU limit. Listed before its effects (waits for a core,
-/// late sends). Invalid if these effects distorted p99 or a lower quantile.
+/// Listed before its effects (waits for a core, late sends).
 fn client_throttling(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let Some(periods) = evidence.throttled_periods else {
         return CheckResult::NotChecked("the generator's cgroup has no CPU controller");
@@ -91,8 +88,6 @@ pub(super) static STEAL: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `steal`: CPU time that the hypervisor took. It can only lengthen response times, so the figures
-/// remain upper bounds.
 fn steal(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let Some(share) = evidence.steal_share else {
         return CheckResult::NotChecked("the kernel does not report steal time");
@@ -128,8 +123,6 @@ pub(super) static CLIENT_RESOURCES: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `client-resources`: requests that did not reach the server because the generator lacked a
-/// resource.
 fn client_resources(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let waited_share = evidence.waited_for_connection_share;
     if evidence.lacks_connections && waited_share > 0.0 {

@@ -64,8 +64,6 @@ pub(super) static SEND_LAG: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `send-lag`, the most important check: each reported quantile compared with the same quantile
-/// after subtracting each request's send lag.
 fn send_lag(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let limits = &thresholds.lag_impact;
     let by_share = |left: &&LagImpact, right: &&LagImpact| left.share().total_cmp(&right.share());
@@ -117,7 +115,6 @@ pub(super) static SEND_LAG_ABSOLUTE: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `send-lag-absolute`: the send lag itself. `send-lag` shows its effect on response times.
 fn send_lag_absolute(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let (Some(p99_ns), Some(p999_ns)) = (evidence.send_lag_p99_ns, evidence.send_lag_p999_ns)
     else {
@@ -155,10 +152,6 @@ pub(super) static CLIENT_STALLS: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `client-stalls`: stalls of the generator's event loop. `send-lag` covers requests that were due
-/// during a stall. It does not cover responses that were read late without a kernel timestamp:
-/// these make the load invalid if there are enough of them to change p99 and the stall is long
-/// enough to matter.
 fn client_stalls(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let stalls = &evidence.stalls;
     let limits = thresholds.stalls;

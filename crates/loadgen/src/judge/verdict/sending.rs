@@ -18,9 +18,7 @@ pub(super) static MISSED_SENDS: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `missed-sends`: the share of the requests that could be sent within the measurement and were.
-/// Requests that were dropped, waited for a connection or failed to connect do not count as late,
-/// unless lateness made them miss their deadline. Other load generators accept 0.99.
+/// Other load generators accept 0.99.
 fn missed_sends(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let Some(share) = evidence.sent_in_time_share else {
         return CheckResult::NotChecked("a closed loop has no schedule");
@@ -51,8 +49,6 @@ pub(super) static NOISE_FLOOR: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `noise-floor`: a value close to the noise floor describes the generator, not the server. Below
-/// three times the noise floor it is reported as an upper bound; the load stays valid.
 fn noise_floor(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let (quantile, ratio) = match evidence.floor_ratio {
         Ok(lowest) => lowest,
@@ -91,9 +87,8 @@ pub(super) static POISSON_GAPS: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `poisson-gaps`: consecutive sends of all threads, compared with a Poisson process. Only a
-/// diagnostic: for any sender that sends one request after another, the distance is about the rate
-/// times the duration of a send, which shifts p99 by a microsecond.
+/// For any sender that sends one request after another, the distance is about the rate times the
+/// duration of a send, which shifts p99 by a microsecond.
 fn poisson_gaps(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let gaps = match evidence.send_gaps {
         Ok(gaps) => gaps,
@@ -128,8 +123,6 @@ pub(super) static THREAD_AGREEMENT: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `thread-agreement`: threads that share one schedule measure the same server, so their quantiles
-/// should differ only by chance.
 fn thread_agreement(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let count = match evidence.differing_threads {
         Ok(count) => count as u64,

@@ -21,10 +21,8 @@ pub(super) static BACKLOG_GROWTH: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `backlog-growth`: the backlog grew throughout the measurement, or a queue was full. The server
-/// cannot sustain the offered rate, and every quantile grows with the duration. Growth is the slope
-/// of the number of requests in the system times the duration, divided by their mean; it is 2 for a
-/// backlog that grows linearly from zero.
+/// Growth is the slope of the number of requests in the system times the duration, divided by their
+/// mean; it is 2 for a backlog that grows linearly from zero.
 fn backlog_growth(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let limits = &thresholds.backlog;
     let Backlog {
@@ -86,9 +84,6 @@ pub(super) static STATIONARITY: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `stationarity`: response times did not change during the measurement. Fires for a drift that
-/// KPSS confirms, and for a change of the median by more than a quarter, which one quantile cannot
-/// describe.
 fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let measured = &evidence.stationarity;
     let limits = &thresholds.stationarity;
@@ -149,7 +144,6 @@ pub(super) static CAPPED: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `capped`: if all connections of a limited number were busy, the load was partly a closed loop.
 fn capped(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let waited = evidence.waited_for_connection_share;
     // In a closed loop, requests wait for a response by intention.
@@ -188,7 +182,6 @@ pub(super) static SHED: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `shed`: dropped arrivals count as failed requests.
 fn shed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let message = format!(
         "the generator dropped {} before sending (counted as failed)",
@@ -208,7 +201,6 @@ pub(super) static FAILED: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `failed`: every quantile is reported with the share of requests it excludes.
 fn failed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let failed = evidence.unanswered_share;
     let message = format!(
@@ -227,7 +219,6 @@ pub(super) static MIXED_RATES: Check = Check {
     ..NOTHING_MORE
 };
 
-/// `mixed-rates`: the quantiles of a ramp belong to no single rate.
 fn mixed_rates(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let Some((lowest, highest)) = evidence.offered_rates_per_s else {
         return CheckResult::Passed;
