@@ -183,3 +183,10 @@ def _parse_levels(
             case _:
                 raise UsageError(f"{part.strip()!r} is not a range from:to:step of {noun}s", fix)
     return tuple(dict.fromkeys(levels))
+
+
+def level_words(rate: float | None, connections: int | None) -> str:
+    """``3,000/s``, or ``50 connections``."""
+    if rate is not None:
+        return f"{rate:,.10g}/s"
+    return f"{connections:,} connection{'' if connections == 1 else 's'}"

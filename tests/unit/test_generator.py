@@ -16,7 +16,6 @@ import psutil
 import pytest
 
 import wsgiload
-from wsgiload import _loadgen
 from wsgiload.cli import run
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
@@ -171,7 +170,6 @@ def test_warnings_of_the_generator_are_passed_on(monkeypatch: pytest.MonkeyPatch
         return ["--think-time has no effect in an open loop"]
 
     monkeypatch.setattr(generator, "check_plan", check_plan)
-    monkeypatch.setattr(_loadgen, "check_catalogue", lambda: "[]", raising=False)
     warnings = plan_warnings(plan(), {"think_time", "rate"}, "--rates")
 
     assert warnings == ("--think-time has no effect in an open loop",)

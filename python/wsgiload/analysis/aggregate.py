@@ -15,7 +15,7 @@ from typing import Literal
 
 from wsgiload.analysis.absence import absence_of
 from wsgiload.analysis.attempts import counted_attempts, is_discarded
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.over_cells import Aggregate, AggregateFigure, AggregateFigures
 from wsgiload.experiment.procedure import Method
 from wsgiload.statistics.effect import MIN_RUNS, Interval, mean_interval
@@ -46,11 +46,6 @@ Runs = Mapping[int, CellResult]
 def level_of(cell: CellResult) -> ServerLevel:
     """The server, by its name in the experiment, and its load level."""
     return ServerLevel(server_of(cell), cell.rate, cell.connections)
-
-
-def server_of(cell: CellResult) -> str:
-    """``server@level#run`` without its level and run."""
-    return cell.id.rpartition("@")[0]
 
 
 def counted_runs(cells: Sequence[CellResult]) -> dict[ServerLevel, dict[int, CellResult]]:

@@ -12,7 +12,6 @@ from typing import Unpack, cast, get_args
 import click
 from click.core import ParameterSource
 
-from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.preflight import preflight
@@ -75,6 +74,7 @@ from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.experiment.stored_secrets import Secrets
 from wsgiload.experiment.variables import variables_of
+from wsgiload.findings.over_cells import alarms_over_cells
 from wsgiload.limits import enter_scope
 from wsgiload.limits.model import Policy
 from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, load_plan

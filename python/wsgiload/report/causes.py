@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import shorten
 
-from wsgiload.analysis.aggregate import server_of
 from wsgiload.documents.answer import RankingEntry, RankingLevel
-from wsgiload.documents.cell_result import CellFailure, CellResult
+from wsgiload.documents.cell_result import CellFailure, CellResult, server_of
 from wsgiload.report import words
 
 MAX_CAUSE_CHARACTERS = 160

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wsgiload.attribution.fingerprints import FINGERPRINTS
 from wsgiload.documents.attribution_result import (
     AttributionResult,
     ExposureResult,
@@ -18,30 +19,12 @@ from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.cells import Cell
 
-NAMES = {
-    "oom_kill": "OOM kill",
-    "throttling": "CPU throttling",
-    "contention": "CPU contention",
-    "pause": "server stall",
-    "backlog_overflow": "full accept queue",
-    "memory_pressure": "memory pressure",
-    "busy_pause": "GC or long computation",
-    "worker_imbalance": "worker imbalance",
-}
-# The event of each fingerprint, and the name of its periods.
-_EVENTS = {
-    "throttling": ("throttled", "a throttled period"),
-    "contention": ("cpu_wait", "a time in which the server waited for a CPU"),
-    "pause": ("paused", "a server stall"),
-    "memory_pressure": ("memory_pressure", "a memory stall"),
-}
-
 
 def names(cell: Cell) -> str:
     """The names of a cell's fingerprints, for a table column."""
     if cell.result.attribution is None:
         return words.MISSING
-    return ", ".join(NAMES[one.name] for one in fingerprints(cell)) or "none"
+    return ", ".join(FINGERPRINTS[one.name].title for one in fingerprints(cell)) or "none"
 
 
 def fingerprints(cell: Cell) -> tuple[FingerprintResult, ...]:
@@ -52,16 +35,16 @@ def fingerprints(cell: Cell) -> tuple[FingerprintResult, ...]:
 
 def sentence(cell: Cell, fingerprint: FingerprintResult) -> str:
     """One fingerprint in words, with the shares of overlapping requests if known."""
+    kind = FINGERPRINTS[fingerprint.name]
     observed = f"{fingerprint.sentence[:1].upper()}{fingerprint.sentence[1:]}"
-    coincided = f"Coincided with this load: {NAMES[fingerprint.name]}. {observed}."
+    coincided = f"Coincided with this load: {kind.title}. {observed}."
     attribution = cell.result.attribution
     if attribution is None:
         return coincided
-    event, called = _EVENTS.get(fingerprint.name, ("", ""))
-    exposure = next((one for one in attribution.exposures if one.event == event), None)
-    if exposure is None:
+    exposure = next((one for one in attribution.exposures if one.event == kind.event), None)
+    if exposure is None or kind.span is None:
         return coincided
-    return f"{coincided} {exposure_words(attribution, exposure, called)}"
+    return f"{coincided} {exposure_words(attribution, exposure, kind.span)}"
 
 
 def interventions(summary: Summary) -> Iterator[str]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from wsgiload.analysis.alarms import alarms_of_load
 from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_plan import KeepaliveLimit
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.page_data import PageTimeline
 from wsgiload.documents.summary import Summary
+from wsgiload.findings.alarms import alarms_of_load
 from wsgiload.report import findings, grids, heat, load_figures, page, panels, timelines, words
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import Sweep, conditions, read_sweep

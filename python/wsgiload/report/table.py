@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from wsgiload.analysis.absence import enough_requests
-from wsgiload.analysis.alarms import NO_KEEPALIVE
 from wsgiload.documents.attribution_result import FingerprintResult
 from wsgiload.documents.load_report import (
     AttachedResources,
@@ -27,6 +26,8 @@ from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.documents.summary import Summary
 from wsgiload.documents.typed import convert
+from wsgiload.findings.alarms import NO_KEEPALIVE, NO_REUSE
+from wsgiload.findings.trial import FAILURE
 from wsgiload.report import coincidence, grids, load_figures, over_runs, words
 from wsgiload.report.cells import (
     HEADLINE,
@@ -275,7 +276,7 @@ def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
     for cell in sweep.cells:
         for reason in cell.result.verdict.reasons if cell.result.verdict is not None else ():
             # Failures have individual messages; the messages of one check differ only in figures.
-            check = reason.check if reason.check != "failure" else reason.message
+            check = reason.check if reason.check != FAILURE.name else reason.message
             # Figures with different limits are not comparable, such as p99 and p99.9.
             key = (check, reason.level, str(reason.limit))
             places.setdefault(key, []).append((reason, cell))
@@ -327,7 +328,7 @@ def _notes_of(cell: Cell) -> list[str]:
     """The notes without the one on keep-alive, which the check states for all servers."""
     verdict = cell.result.verdict
     reasons = verdict.reasons if verdict is not None else ()
-    has_check = any(reason.check == "no-keepalive" for reason in reasons)
+    has_check = any(reason.check == NO_REUSE.name for reason in reasons)
     return [note for note in cell.result.notes if not (has_check and NO_KEEPALIVE in note)]
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.account import require_own
-from wsgiload.analysis.aggregate import server_of
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.codec import encode_bytes, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.typed import decode_json

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wsgiload.analysis.alarm import Alarm
 from wsgiload.documents.histograms import histogram_of
 from wsgiload.documents.load_report import LoadReport
+from wsgiload.findings.finding import Finding, Fired, percent
 from wsgiload.units import duration_words
 
 # nagle-delay: Linux delays an acknowledgement by 40 ms (TCP_DELACK_MIN), rounded to its timer.
@@ -26,7 +26,20 @@ MIN_STALLED_SHARE = 0.02
 Buckets = Iterable[tuple[int, int]]
 
 
-def delayed_acknowledgement(load: LoadReport) -> Alarm | None:
+NAGLE_DELAY = Finding(
+    name="nagle-delay",
+    examines="the time between the head and the body of each response",
+    premise=f"In at least {percent(MIN_DELAYED_SHARE)} of the responses, and at least "
+    f"{MIN_DELAYED}, the body arrives {DELAYED_ACKNOWLEDGEMENT_NS[0] / 1e6:g} to "
+    f"{DELAYED_ACKNOWLEDGEMENT_NS[1] / 1e6:g} ms after the head, {MIN_PEAK:g} times as often as "
+    "slightly earlier or later: Nagle's algorithm waits for a delayed ACK.",
+    consequence="p99 includes delays of about 40 ms, caused by Nagle's algorithm and delayed ACKs",
+    fix="set TCP_NODELAY in the server, or write head and body together",
+    misleads="the kernel's delayed acknowledgements, mistaken for a slow server",
+)
+
+
+def delayed_acknowledgement(load: LoadReport) -> Fired | None:
     """Bodies arrive after their heads with the delay of a delayed acknowledgement."""
     histogram = histogram_of(load.transfer_ns)
     if histogram is None or not len(histogram):
@@ -49,18 +62,24 @@ def delayed_acknowledgement(load: LoadReport) -> Alarm | None:
         f"{max_ns / 1e6:.0f} ms after the head: the server writes them separately without "
         "TCP_NODELAY, so Nagle's algorithm waits for a delayed ACK"
     )
-    return Alarm(
-        "nagle-delay",
-        "server",
-        message,
-        share,
-        MIN_DELAYED_SHARE,
-        "40 ms per chunked response blamed on a slow server",
-        "set TCP_NODELAY, or write head and body together",
-    )
+    return NAGLE_DELAY.fired(message, share, MIN_DELAYED_SHARE)
 
 
-def hidden_stalls(load: LoadReport) -> Alarm | None:
+CLOSED_LOOP_STALLS = Finding(
+    name="closed-loop-stalls",
+    examines="closed loop: the share of the users' waiting time spent on responses slower than "
+    f"{STALL_FACTOR:g} times p99",
+    premise=f"The share is at least {percent(MIN_STALLED_SHARE)}. It is the probability that a "
+    "request sent at a random time meets a stall, but users send nothing while they wait, so a "
+    "stall adds only one slow response per user.",
+    consequence="p99 is too low, because a closed loop hides stalls",
+    fix="measure in an open loop (-R or --rates), which keeps sending during a stall",
+    misleads="a closed-loop p99, presented as the p99 of independent users",
+    blame="method",
+)
+
+
+def hidden_stalls(load: LoadReport) -> Fired | None:
     """A closed loop sends nothing while its users wait for a stalled server, so each stall is only
     one slow response per user, however long it lasts.
 
@@ -89,15 +108,7 @@ def hidden_stalls(load: LoadReport) -> Alarm | None:
         f"waiting time but are only {responses * 100:.2g} % of the responses, because closed-loop "
         "users send nothing while they wait; p99 does not show them"
     )
-    return Alarm(
-        "closed-loop-stalls",
-        "method",
-        message,
-        share,
-        MIN_STALLED_SHARE,
-        "a closed-loop p99 reported as what independent users experience",
-        "measure in an open loop (-R)",
-    )
+    return CLOSED_LOOP_STALLS.fired(message, share, MIN_STALLED_SHARE)
 
 
 def _count(buckets: Buckets, min_ns: int, max_ns: int) -> int:

@@ -1,20 +1,18 @@
 """The checks ``app-calls`` and ``kernel-drops``, which compare the generator's report with external
 counters. Pure.
-
-Both follow the verdict table in docs/checks.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
-from wsgiload.documents.load_report import LoadReport, NotChecked, Reason
+from wsgiload.documents.load_report import LoadReport, NotChecked
+from wsgiload.findings.finding import Finding, Fired
+from wsgiload.loads.thresholds import ORCHESTRATOR_THRESHOLDS
 from wsgiload.sampling.external_counters import ExternalReading, TcpCounts
 from wsgiload.units import NS_PER_S
 
-Blame = Literal["client", "server"]
 Limits = Mapping[str, float]
 
 NO_COUNT = (
@@ -24,31 +22,21 @@ NO_COUNT = (
 WRONG_STATUSES = "some responses had an unexpected status and may not come from the app"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of a check: blame, level and message."""
-
-    check: str
-    blame: Blame
-    level: Literal["warn", "invalid"]
-    message: str
-    value: float
-    limit: float
-
-    def reason(self) -> Reason:
-        """The finding as a reason of a verdict."""
-        return Reason(
-            check=self.check,
-            level=self.level,
-            message=self.message,
-            value=self.value,
-            limit=self.limit,
-        )
+APP_CALLS = Finding(
+    name="app-calls",
+    examines="the calls counted by a bundled app, compared with the requests and responses counted "
+    "by the generator",
+    premise="The counts differ by more than `warn` or `invalid` (shares of the requests sent), so "
+    "at least one of them is wrong.",
+    consequence="the app's call count does not match the number of requests, so some responses may "
+    "not come from the app",
+    fix="file a bug and attach the run directory",
+    blame="client",
+    thresholds=dict(ORCHESTRATOR_THRESHOLDS["app-calls"]),
+)
 
 
-def requests_seen(
-    load: LoadReport, calls: int | None, limits: Limits
-) -> Finding | NotChecked | None:
+def requests_seen(load: LoadReport, calls: int | None, limits: Limits) -> Fired | NotChecked | None:
     """``app-calls``: the app was called at least once per response and at most once per sent
     request.
 
@@ -58,11 +46,11 @@ def requests_seen(
     responses = total_responses(load)
     sent = max_sent_requests(load)
     if calls is None:
-        return NotChecked(check="app-calls", reason=NO_COUNT)
+        return NotChecked(check=APP_CALLS.name, reason=NO_COUNT)
     if responses is None or sent is None:
-        return NotChecked(check="app-calls", reason="no request got a response")
+        return NotChecked(check=APP_CALLS.name, reason="no request got a response")
     if load.outcomes.http_status:
-        return NotChecked(check="app-calls", reason=WRONG_STATUSES)
+        return NotChecked(check=APP_CALLS.name, reason=WRONG_STATUSES)
 
     difference = max(responses - calls, calls - sent, 0)
     share = difference / sent
@@ -73,7 +61,7 @@ def requests_seen(
         f"the app counted {calls:,} calls, but the generator sent at most {sent:,} requests and "
         f"got {responses:,} responses"
     )
-    return Finding("app-calls", "client", level, message, share, limits[level])
+    return APP_CALLS.fired(message, share, limits[level], level=level)
 
 
 def total_responses(load: LoadReport) -> int | None:
@@ -94,7 +82,20 @@ def max_sent_requests(load: LoadReport) -> int | None:
     return connections.opened + connections.reused
 
 
-def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked | None:
+KERNEL_DROPS = Finding(
+    name="kernel-drops",
+    examines="the kernel's counters of accept queue overflows and drops during the load",
+    premise="A counter exceeds `warn`: a listening socket of this host dropped connection "
+    "attempts. The client's kernel repeats them after 1, 3 and 7 s, so the affected requests are "
+    "among the slowest.",
+    sighting="this host dropped connections in",
+    consequence="the slowest response times include 1, 3 or 7 s of a second attempt",
+    fix="raise the server's listen backlog, or lower the rate",
+    thresholds=dict(ORCHESTRATOR_THRESHOLDS["kernel-drops"]),
+)
+
+
+def connections_dropped(tcp: TcpCounts, limits: Limits) -> Fired | NotChecked | None:
     """``kernel-drops``: the kernel dropped connections during the load, at the listening sockets of
     this or another server.
 
@@ -109,7 +110,7 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
     known = {name: count for name, count in counts.items() if count is not None}
     if not known:
         reason = "the kernel's TCP counters cannot be read"
-        return NotChecked(check="kernel-drops", reason=reason)
+        return NotChecked(check=KERNEL_DROPS.name, reason=reason)
 
     max_count = max(known.values())
     if max_count <= limits["warn"]:
@@ -119,7 +120,7 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
         f"this host dropped connections during the load ({counters}), so SYN retransmissions add "
         "1, 3 or 7 s to the slowest response times"
     )
-    return Finding("kernel-drops", "server", "warn", message, max_count, limits["warn"])
+    return KERNEL_DROPS.fired(message, max_count, limits["warn"])
 
 
 def retransmissions(tcp: TcpCounts) -> str | None:
@@ -139,12 +140,12 @@ def retransmissions(tcp: TcpCounts) -> str | None:
 
 def check_external_counts(
     load: LoadReport, counts: ExternalReading | None, thresholds: Mapping[str, Limits]
-) -> list[Finding | NotChecked]:
+) -> list[Fired | NotChecked]:
     """The results of ``app-calls`` and ``kernel-drops``; empty without external counters."""
     if counts is None:
         return []
     results = (
-        requests_seen(load, counts.requests_seen, thresholds["app-calls"]),
-        connections_dropped(counts.tcp, thresholds["kernel-drops"]),
+        requests_seen(load, counts.requests_seen, thresholds[APP_CALLS.name]),
+        connections_dropped(counts.tcp, thresholds[KERNEL_DROPS.name]),
     )
     return [result for result in results if result is not None]

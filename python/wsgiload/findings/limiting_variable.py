@@ -7,13 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from wsgiload.analysis.aggregate import server_of
-from wsgiload.analysis.alarm import Alarm
-from wsgiload.documents.cell_result import CellResult, ServerSettings
+from wsgiload.documents.cell_result import CellResult, ServerSettings, server_of
+from wsgiload.findings.alarms import IDLE_SERVER
+from wsgiload.findings.finding import Finding, Fired, percent
 
 # More than the usual difference between runs of one setting.
 MIN_FACTOR = 1.2
-_WAITS = "idle-server"
+LIMITING_VARIABLE = Finding(
+    name="limiting-variable",
+    examines="your own commands that differ in one environment variable and have the same number "
+    "of workers and threads",
+    premise="At the same rate, idle-server fires for one command, and another command responds to "
+    f"at least {percent(MIN_FACTOR - 1)} more requests: the variable, such as a pool size, is the "
+    "bottleneck.",
+    fix="use the value of the faster command",
+    misleads="a connection pool that is too small, presented as a slow server",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +36,7 @@ class _Measured:
     waits: bool
 
 
-def limiting_variables(cells: Sequence[CellResult]) -> Iterator[Alarm]:
+def limiting_variables(cells: Sequence[CellResult]) -> Iterator[Fired]:
     """For each server that waits, the variable that removes the bottleneck, at the lowest such
     rate."""
     measured, named = _measured(cells), set[str]()
@@ -37,7 +46,7 @@ def limiting_variables(cells: Sequence[CellResult]) -> Iterator[Alarm]:
         faster = [one for one in measured if _is_faster(one, slow)]
         if faster:
             named.add(slow.server)
-            yield _alarm(slow, max(faster, key=lambda one: one.goodput_per_s))
+            yield _fired(slow, max(faster, key=lambda one: one.goodput_per_s))
 
 
 def _measured(cells: Sequence[CellResult]) -> list[_Measured]:
@@ -57,7 +66,7 @@ def _is_valid_user_server(cell: CellResult) -> bool:
 def _over_runs(server: str, rate: float, cells: Sequence[CellResult]) -> _Measured:
     goodputs = [one.rate_result.goodput_per_s or 0.0 for one in cells if one.rate_result]
     reasons = (one.verdict.reasons for one in cells if one.verdict is not None)
-    waits = any(reason.check == _WAITS for of_cell in reasons for reason in of_cell)
+    waits = any(reason.check == IDLE_SERVER.name for of_cell in reasons for reason in of_cell)
     (settings, *_) = (one.settings for one in cells if one.settings is not None)
     return _Measured(server, rate, settings, fmean(goodputs), waits)
 
@@ -79,7 +88,7 @@ def _only_difference(one: _Measured, other: _Measured) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _alarm(slow: _Measured, fast: _Measured) -> Alarm:
+def _fired(slow: _Measured, fast: _Measured) -> Fired:
     name = _only_difference(fast, slow)
     small, large = (_value(one.settings.environment, name) for one in (slow, fast))
     message = (
@@ -87,15 +96,9 @@ def _alarm(slow: _Measured, fast: _Measured) -> Alarm:
         f"{slow.goodput_per_s:,.0f} of {slow.rate:,g} requests/s; {fast.server} with {large} "
         f"responds to {fast.goodput_per_s:,.0f}"
     )
-    return Alarm(
-        "limiting-variable",
-        "server",
-        message,
-        fast.goodput_per_s / slow.goodput_per_s,
-        MIN_FACTOR,
-        "a connection pool that is too small, presented as a slow server",
-        f"use the value of {fast.server} for {name}",
-    )
+    factor = fast.goodput_per_s / slow.goodput_per_s
+    fix = f"use the value of {fast.server} for {name}"
+    return LIMITING_VARIABLE.fired(message, factor, MIN_FACTOR, fix=fix)
 
 
 def _value(variables: Mapping[str, str], name: str | None) -> str:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wsgiload.analysis.alarm import Alarm
 from wsgiload.documents.cell_result import ServiceUse
+from wsgiload.findings.finding import Finding, Fired, percent
 
 # Even if there is always work, 10 % of a core's time is lost between requests.
 BUSY_SHARE = 0.9
 # A process that leaves half of its CPU time unused waits for something.
 IDLE_SHARE = 0.5
+BUSY_SERVICE = Finding(
+    name="busy-service",
+    examines="the CPU use of supporting services ([services.NAME]) and of the server",
+    premise=f"A service used {percent(BUSY_SHARE)} of its cores or waited for a CPU for "
+    f"{percent(BUSY_SHARE)} of the time, while the server had CPU time left. On shared cores: both "
+    f"together used {percent(BUSY_SHARE)}, and the service more than the server. The service is "
+    "the bottleneck.",
+    fix="give the service more cores, or reduce its load: fewer queries, an index, a cache",
+    misleads="the maximum throughput of a database, presented as that of a server",
+)
 
 
 def bottleneck_of(
@@ -44,20 +54,14 @@ def _is_idle(service: ServiceUse) -> bool:
 
 def busy_service(
     services: Sequence[ServiceUse], server_cores: float | None, server_limit: float | None
-) -> Alarm | None:
-    """The alarm about the service that the server waits for."""
+) -> Fired | None:
+    """The service that the server waits for."""
     busiest = bottleneck_of(services, server_cores, server_limit)
     if busiest is None:
         return None
-    return Alarm(
-        "busy-service",
-        "server",
-        _sentence(busiest, server_cores),
-        _busy(busiest, server_cores),
-        BUSY_SHARE,
-        "the maximum throughput of a database, presented as that of a server",
-        f"give {busiest.name} more cores, or reduce its load: fewer queries, an index, a cache",
-    )
+    fix = f"give {busiest.name} more cores, or reduce its load: fewer queries, an index, a cache"
+    busy = _busy(busiest, server_cores)
+    return BUSY_SERVICE.fired(_sentence(busiest, server_cores), busy, BUSY_SHARE, fix=fix)
 
 
 def _busy(service: ServiceUse, server_cores: float | None) -> float:

@@ -1,26 +1,27 @@
-"""Alarms: patterns that have led to wrong conclusions in published comparisons. Pure.
+"""Alarms about one load: patterns that have led to wrong conclusions in published comparisons.
 
-Each alarm is a function with a name, a limit, a message and the kind of publication that it would
-have prevented. The generator's checks of itself are not repeated here.
+The figures are correct but easily misinterpreted. The generator's checks of itself are not repeated
+here. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import fmean, stdev
 
-from wsgiload.analysis.aggregate import server_of
-from wsgiload.analysis.alarm import Alarm
-from wsgiload.analysis.limiting_variable import limiting_variables
-from wsgiload.analysis.ranking import level_words
-from wsgiload.analysis.response_alarms import wrong_responses
-from wsgiload.analysis.service_alarms import IDLE_SHARE, bottleneck_and_fix, busy_service
-from wsgiload.analysis.tail_alarms import delayed_acknowledgement, hidden_stalls
 from wsgiload.doctor.machine import MAX_TRACKED_SHARE
-from wsgiload.documents.cell_result import CellResult, ServiceUse
+from wsgiload.documents.cell_result import ServiceUse
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.sampling.memory_growth import MIN_GROWTH_BYTES, MemoryGrowth
+from wsgiload.findings.finding import Finding, Fired, percent
+from wsgiload.findings.services import IDLE_SHARE, bottleneck_and_fix, busy_service
+from wsgiload.findings.tails import delayed_acknowledgement, hidden_stalls
+from wsgiload.findings.wrong_responses import wrong_responses
+from wsgiload.sampling.memory_growth import (
+    MIN_GROWTH,
+    MIN_GROWTH_BYTES,
+    MIN_LENGTH_NS,
+    MemoryGrowth,
+)
 from wsgiload.serving.cache_probe import CacheProbe
 from wsgiload.units import NS_PER_S, duration_words
 
@@ -37,7 +38,6 @@ NO_KEEPALIVE = "has no keep-alive: it closes the connection after each response"
 # no-keepalive: connections per request; 1 without any reuse.
 MAX_CONNECTIONS_PER_REQUEST = 0.95
 MIN_REQUESTS = 20
-WITHOUT_KEEPALIVE = "servers without keep-alive compared with servers that have it"
 # idle-server and rate-not-reached: fewer missing responses may only have been in flight at the end.
 MIN_MISSING = 10
 # idle-server: a server that falls behind while half of its CPU is unused waits for something.
@@ -47,11 +47,6 @@ FELL_BEHIND = 0.95
 MIN_CACHE_FACTOR, MIN_CACHE_GAIN_NS = 3.0, 1_000_000
 # rate-not-reached: share of the offered rate.
 MIN_ACHIEVED = 0.99
-# run-spread: coefficient of variation between runs.
-MAX_BETWEEN_RUNS = 0.1
-# flat-throughput: throughput varies by less than this while the number of users at least doubles.
-FLAT_WITHIN, MIN_SPREAD = 0.05, 2.0
-MIN_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +62,19 @@ class ServerUse:
     services: tuple[ServiceUse, ...] = ()
 
 
-def response_law(load: LoadReport) -> Alarm | None:
+LITTLES_LAW = Finding(
+    name="littles-law",
+    examines="closed loop: throughput × (response time + think time), compared with the number of "
+    "users",
+    premise=f"The product is not {MIN_RESPONSE_LAW} to {MAX_RESPONSE_LAW} times the number of "
+    "users: some users got no response and are missing from the response times, or requests "
+    "overlap.",
+    fix="compare at a rate (--rate), or use at most as many connections as the server has threads",
+    misleads="the median of the few connections that were served",
+)
+
+
+def response_law(load: LoadReport) -> Fired | None:
     """Little's law for the users of a closed loop: N = X (R + Z)."""
     closed = load.plan.load.closed
     times = load.response_time_ns
@@ -95,18 +102,22 @@ def response_law(load: LoadReport) -> Alarm | None:
             f"Little's law accounts for {accounted:.0f} users, but there are only {users:,}, so "
             "request times overlap"
         )
-    return Alarm(
-        "littles-law",
-        "server",
-        message,
-        share,
-        limit,
-        "closed-loop medians based on the few connections that were served",
-        "use fewer connections, or give the server more threads" if share < 1 else None,
-    )
+    return LITTLES_LAW.fired(message, share, limit)
 
 
-def starved_connections(load: LoadReport) -> Alarm | None:
+UNEVEN_CONNECTIONS = Finding(
+    name="uneven-connections",
+    examines="closed loop: the number of requests on each connection",
+    premise=f"A connection carried more than {MAX_UNFAIRNESS:g} times the average, or at most one "
+    f"request while the average is at least {MIN_PER_CONNECTION}: a few connections occupy the "
+    "threads and the others starve.",
+    fix="use at most as many connections as the server has threads, or an event-loop server",
+    misleads="response times of a server with ten threads and 200 connections, most of which were "
+    "never served",
+)
+
+
+def starved_connections(load: LoadReport) -> Fired | None:
     """Some connections carry nearly all requests, others hardly any."""
     carried = load.connections.requests_per_connection if load.connections else None
     if load.plan.load.closed is None or carried is None or load.plan.keepalive != "on":
@@ -124,18 +135,20 @@ def starved_connections(load: LoadReport) -> Alarm | None:
         f"{carried.mean:.1f} on average; a few connections occupy the threads and the others "
         "starve"
     )
-    return Alarm(
-        "uneven-connections",
-        "server",
-        message,
-        unfairness,
-        MAX_UNFAIRNESS,
-        "a server with ten threads measured with 200 connections",
-        "use at most as many connections as the server has threads, or an event-loop server",
-    )
+    return UNEVEN_CONNECTIONS.fired(message, unfairness, MAX_UNFAIRNESS)
 
 
-def dead_time(load: LoadReport) -> Alarm | None:
+DEAD_INTERVAL = Finding(
+    name="dead-interval",
+    examines="correct responses in each report interval (1 s) of the measurement",
+    premise="Requests were due in an interval, but none got a correct response.",
+    fix="find out from the server's log why it stopped responding; do not use mean values of this "
+    "load",
+    misleads="mean values that include times when the server had stopped responding",
+)
+
+
+def dead_time(load: LoadReport) -> Fired | None:
     """Intervals in which requests were scheduled but none got a correct response."""
     due = [interval for interval in load.intervals if interval.scheduled > 0]
     dead_s = sum(interval.length_ns for interval in due if interval.ok == 0) / NS_PER_S
@@ -143,20 +156,25 @@ def dead_time(load: LoadReport) -> Alarm | None:
         return None
 
     whole_s = sum(interval.length_ns for interval in due) / NS_PER_S
-    return Alarm(
-        "dead-interval",
-        "server",
-        f"no correct response for {dead_s:g} s of {whole_s:g} s",
-        dead_s,
-        0,
-        "mean values that include times when the server had stopped responding",
-        "see the server's log; do not use mean values of this load",
-    )
+    message = f"no correct response for {dead_s:g} s of {whole_s:g} s"
+    return DEAD_INTERVAL.fired(message, dead_s, 0)
 
 
-def client_exhausted(load: LoadReport) -> Alarm | None:
+NETWORK_RESOURCES = Finding(
+    name="network-resources",
+    examines="local ports, file descriptors and the kernel's connection tracking (conntrack) table",
+    premise=f"The connections use more than {percent(MAX_PORT_SHARE)} of the available local "
+    f"ports, the conntrack table is more than {percent(MAX_TRACKED_SHARE)} full, or a request "
+    "failed for lack of ports, file descriptors or memory: the client's kernel may refuse "
+    "connections.",
+    fix="use --keepalive on or more --source-addresses, or raise the limit named in the message",
+    misleads="connections refused by the client's own kernel, attributed to the server",
+    blame="client",
+)
+
+
+def client_exhausted(load: LoadReport) -> Fired | None:
     """The generator ran short of ports or file descriptors."""
-    source = "failures of the client's own kernel attributed to the server"
     errors = load.outcomes.client_error
     if errors:
         message = (
@@ -164,7 +182,7 @@ def client_exhausted(load: LoadReport) -> Alarm | None:
             "or memory ran out"
         )
         fix = "raise `ulimit -n`, or add --source-addresses"
-        return Alarm("network-resources", "client", message, errors, 0, source, fix)
+        return NETWORK_RESOURCES.fired(message, errors, 0, fix=fix)
 
     connections = load.connections
     if connections is None or connections.local_ports is None or connections.peak is None:
@@ -179,10 +197,10 @@ def client_exhausted(load: LoadReport) -> Alarm | None:
         "ports"
     )
     fix = "widen net.ipv4.ip_local_port_range, or add --source-addresses"
-    return Alarm("network-resources", "client", message, share, MAX_PORT_SHARE, source, fix)
+    return NETWORK_RESOURCES.fired(message, share, MAX_PORT_SHARE, fix=fix)
 
 
-def tracking_full(load: LoadReport) -> Alarm | None:
+def tracking_full(load: LoadReport) -> Fired | None:
     """The kernel's conntrack table is nearly full, before or after the load."""
     tracked = load.connections.tracked if load.connections else None
     if tracked is None or not tracked.max:
@@ -197,18 +215,22 @@ def tracking_full(load: LoadReport) -> Alarm | None:
         f"the conntrack table is nearly full ({entries:,} of {tracked.max:,}); once it is full, "
         "the kernel drops new connections and the server seems slow"
     )
-    return Alarm(
-        "network-resources",
-        "client",
-        message,
-        share,
-        MAX_TRACKED_SHARE,
-        "packets silently dropped by a full conntrack table",
-        "raise net.netfilter.nf_conntrack_max, or use keep-alive",
-    )
+    fix = "raise net.netfilter.nf_conntrack_max, or use keep-alive"
+    return NETWORK_RESOURCES.fired(message, share, MAX_TRACKED_SHARE, fix=fix)
 
 
-def closed_after_each(load: LoadReport) -> Alarm | None:
+NO_REUSE = Finding(
+    name="no-keepalive",
+    examines="the number of connections per response, if keep-alive was requested",
+    premise=f"There are at least {MAX_CONNECTIONS_PER_REQUEST} connections per response: the "
+    "server closed nearly every connection after one response.",
+    consequence="response times include connection setup, because keep-alive does not work",
+    fix="use --keepalive off for all servers, or enable keep-alive in the server",
+    misleads="servers without keep-alive compared with servers that have it",
+)
+
+
+def closed_after_each(load: LoadReport) -> Fired | None:
     """As many connections as requests although keep-alive was requested."""
     outcomes = load.outcomes
     responses = outcomes.ok + outcomes.http_status + outcomes.bad_body
@@ -228,18 +250,10 @@ def closed_after_each(load: LoadReport) -> Alarm | None:
         f"the server closes the connection after each response ({opened:,} connections, "
         f"{responses:,} responses), so response times include connection setup"
     )
-    return Alarm(
-        "no-keepalive",
-        "server",
-        message,
-        share,
-        MAX_CONNECTIONS_PER_REQUEST,
-        WITHOUT_KEEPALIVE,
-        "use --keepalive off to make this explicit",
-    )
+    return NO_REUSE.fired(message, share, MAX_CONNECTIONS_PER_REQUEST)
 
 
-def refused_keepalive(use: ServerUse) -> Alarm | None:
+def refused_keepalive(use: ServerUse) -> Fired | None:
     """``no-keepalive`` if the probe before the load detected it. The load then uses a new
     connection per request, so no request is lost."""
     if not use.refused_keepalive:
@@ -248,18 +262,21 @@ def refused_keepalive(use: ServerUse) -> Alarm | None:
         "the server closes the connection after each response although keep-alive was requested, "
         "so its response times include connection setup"
     )
-    return Alarm(
-        "no-keepalive",
-        "server",
-        message,
-        1.0,
-        MAX_CONNECTIONS_PER_REQUEST,
-        WITHOUT_KEEPALIVE,
-        "use --keepalive off for all servers",
-    )
+    return NO_REUSE.fired(message, 1.0, MAX_CONNECTIONS_PER_REQUEST)
 
 
-def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
+IDLE_SERVER = Finding(
+    name="idle-server",
+    examines="the server's CPU use while it falls behind the offered rate",
+    premise=f"The server responds to less than {percent(FELL_BEHIND)} of the offered rate, at "
+    f"least {MIN_MISSING} responses are missing, and it uses less than {percent(IDLE_SHARE)} of "
+    "its CPU limit: its threads, its connections or a backend are the bottleneck.",
+    fix="add workers or threads, not CPU, or speed up the backend",
+    misleads="one process with one thread, presented as a slow server",
+)
+
+
+def idle_though_behind(load: LoadReport, use: ServerUse) -> Fired | None:
     """The server falls behind while its CPU is mostly idle: it has too few workers or threads.
     Wrong responses count as responses, because ``wrong-responses`` reports them."""
     offered = load.rate.offered_per_s
@@ -277,18 +294,22 @@ def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
         f"the server responds to only {achieved:,.0f} of {offered:,.0f} requests/s but uses only "
         f"{busy * 100:.0f} % of its CPU limit; {bottleneck}"
     )
-    return Alarm(
-        "idle-server",
-        "server",
-        message,
-        busy,
-        IDLE_SHARE,
-        "a server with a single thread reported as slow",
-        fix,
-    )
+    return IDLE_SERVER.fired(message, busy, IDLE_SHARE, fix=fix)
 
 
-def growing_memory(load: LoadReport, use: ServerUse) -> Alarm | None:
+MEMORY_GROWTH = Finding(
+    name="memory-growth",
+    examines="the memory of the server's processes before and after the load, and of its cgroup "
+    "during the load",
+    premise=f"Memory grew by at least {MIN_GROWTH_BYTES >> 20} MiB and {percent(MIN_GROWTH)} "
+    f"during a load of at least {MIN_LENGTH_NS / NS_PER_S:g} s, and was still growing at the end.",
+    consequence="memory was still growing at the end, so a longer run needs more memory than shown",
+    fix="measure longer (--duration), and look for a leak or an unbounded cache",
+    misleads="a short run of a server that would later run out of memory",
+)
+
+
+def growing_memory(load: LoadReport, use: ServerUse) -> Fired | None:
     """The server's memory kept growing, as with a leak or an unbounded cache."""
     growth = use.memory_growth
     if growth is None:
@@ -304,18 +325,23 @@ def growing_memory(load: LoadReport, use: ServerUse) -> Alarm | None:
     if use.memory_limit_bytes is not None:
         left_s = max(0, use.memory_limit_bytes - growth.memory_bytes) / per_s
         message += f"; at this pace, it will reach its limit in {left_s:,.0f} s"
-    return Alarm(
-        "memory-growth",
-        "server",
-        message,
-        growth.grown_bytes,
-        MIN_GROWTH_BYTES,
-        "short runs of servers that later run out of memory",
-        "measure longer (--duration) and look for a leak or an unbounded cache",
-    )
+    return MEMORY_GROWTH.fired(message, growth.grown_bytes, MIN_GROWTH_BYTES)
 
 
-def cached_response(use: ServerUse) -> Alarm | None:
+CACHED_RESPONSE = Finding(
+    name="cached-response",
+    examines="the response time of the URL after the load, with and without a new query string "
+    "(sweeps of your own app with a single GET URL)",
+    premise=f"With a new query string, the response takes at least {MIN_CACHE_FACTOR:g} times as "
+    f"long and at least {MIN_CACHE_GAIN_NS / 1e6:g} ms longer: the app caches responses.",
+    consequence="the app cached the response of the only URL, so other URLs may be slower",
+    fix="measure the URLs that users request (--targets FILE)",
+    misleads="the speed of a cache, presented as the speed of the app",
+    blame="method",
+)
+
+
+def cached_response(use: ServerUse) -> Fired | None:
     """Every request was for one URL, and the app caches its response."""
     cache = use.cache
     if cache is None:
@@ -325,19 +351,24 @@ def cached_response(use: ServerUse) -> Alarm | None:
     factor = new_ns / same_ns
     if factor < MIN_CACHE_FACTOR or new_ns - same_ns < MIN_CACHE_GAIN_NS:
         return None
-    return Alarm(
-        "cached-response",
-        "method",
+    message = (
         "every request hit the same URL, and the app caches its response: on an idle server, this "
-        f"URL takes {duration_words(same_ns)} and a new one {duration_words(new_ns)}",
-        factor,
-        MIN_CACHE_FACTOR,
-        "the speed of a cache reported as the speed of the app",
-        "measure the URLs that users request (--targets FILE)",
+        f"URL takes {duration_words(same_ns)} and a new one {duration_words(new_ns)}"
     )
+    return CACHED_RESPONSE.fired(message, factor, MIN_CACHE_FACTOR)
 
 
-def below_the_rate(load: LoadReport) -> Alarm | None:
+RATE_NOT_REACHED = Finding(
+    name="rate-not-reached",
+    examines="responses per second, compared with the offered rate",
+    premise=f"Throughput is below {percent(MIN_ACHIEVED)} of the offered rate, and at least "
+    f"{MIN_MISSING} responses are missing, so the latency does not describe that rate.",
+    fix="lower the rate; `wsgiload capacity` finds the highest sustainable rate",
+    misleads="latency at a rate that was never reached",
+)
+
+
+def below_the_rate(load: LoadReport) -> Fired | None:
     """Fewer responses per second than offered requests."""
     offered = load.rate.offered_per_s
     achieved = load.rate.achieved_per_s
@@ -352,15 +383,7 @@ def below_the_rate(load: LoadReport) -> Alarm | None:
         f"only {achieved:,.0f} of the {offered:,.0f} requests scheduled per second got a response "
         f"({share * 100:.1f} %), so the figures do not describe this rate"
     )
-    return Alarm(
-        "rate-not-reached",
-        "server",
-        message,
-        share,
-        MIN_ACHIEVED,
-        "latencies reported for a rate that was never reached",
-        "lower the rate",
-    )
+    return RATE_NOT_REACHED.fired(message, share, MIN_ACHIEVED)
 
 
 def _missing(load: LoadReport) -> int:
@@ -369,55 +392,7 @@ def _missing(load: LoadReport) -> int:
     return round(missing_per_s * load.measured_ns / NS_PER_S)
 
 
-def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:
-    """The runs of one cell vary too much for comparisons."""
-    if len(values) < 2 or not fmean(values):
-        return None
-
-    variation = stdev(values) / fmean(values)
-    if variation <= MAX_BETWEEN_RUNS:
-        return None
-    return Alarm(
-        "run-spread",
-        "method",
-        f"{name}: throughput varies by {variation * 100:.0f} % between {len(values)} runs, so "
-        "smaller differences from other servers may be chance",
-        variation,
-        MAX_BETWEEN_RUNS,
-        "differences of 25 % between identical runs",
-        "repeat on an idle machine",
-    )
-
-
-def flat_throughput(name: str, goodput_by_users: Sequence[tuple[int, float]]) -> Alarm | None:
-    """More users do not give more responses: the server handles a fixed number of requests at
-    once."""
-    levels = sorted(goodput_by_users)
-    if len(levels) < MIN_LEVELS or levels[-1][0] < MIN_SPREAD * levels[0][0]:
-        return None
-
-    rates = [goodput for _, goodput in levels]
-    spread = max(rates) / min(rates) - 1 if min(rates) > 0 else float("inf")
-    if spread > FLAT_WITHIN:
-        return None
-
-    lowest = levels[0][0]
-    message = (
-        f"{name}: throughput is flat at {fmean(rates):,.0f}/s from {lowest:,} to "
-        f"{levels[-1][0]:,} users; a limit on threads or connections allows at most {lowest:,} "
-        "requests at once"
-    )
-    return Alarm(
-        "flat-throughput",
-        "server",
-        message,
-        spread,
-        FLAT_WITHIN,
-        "throughput charts that are flat over all numbers of connections",
-    )
-
-
-_OF_A_LOAD: tuple[Callable[[LoadReport], Alarm | None], ...] = (
+_OF_A_LOAD: tuple[Callable[[LoadReport], Fired | None], ...] = (
     wrong_responses,
     response_law,
     starved_connections,
@@ -431,12 +406,12 @@ _OF_A_LOAD: tuple[Callable[[LoadReport], Alarm | None], ...] = (
 )
 
 
-def alarms_of_load(load: LoadReport) -> list[Alarm]:
+def alarms_of_load(load: LoadReport) -> list[Fired]:
     """The alarms from the report of one load."""
-    return [alarm for find in _OF_A_LOAD if (alarm := find(load)) is not None]
+    return [fired for find in _OF_A_LOAD if (fired := find(load)) is not None]
 
 
-def alarms_of_cell(load: LoadReport, use: ServerUse) -> list[Alarm]:
+def alarms_of_cell(load: LoadReport, use: ServerUse) -> list[Fired]:
     """The alarms from the report of one load and from the server's resource use."""
     of_server = (
         refused_keepalive(use),
@@ -445,35 +420,4 @@ def alarms_of_cell(load: LoadReport, use: ServerUse) -> list[Alarm]:
         growing_memory(load, use),
         cached_response(use),
     )
-    return alarms_of_load(load) + [alarm for alarm in of_server if alarm is not None]
-
-
-def alarms_over_cells(cells: Sequence[CellResult]) -> list[Alarm]:
-    """The alarms from several cells of a summary."""
-    runs: dict[str, list[float]] = {}
-    levels: dict[str, dict[int, list[float]]] = {}
-    for cell in cells:
-        goodput_per_s = _valid_goodput(cell)
-        if goodput_per_s is None:
-            continue
-        server = server_of(cell)
-        place = f"{server} at {level_words(cell.rate, cell.connections)}"
-        runs.setdefault(place, []).append(goodput_per_s)
-        if cell.connections is not None:
-            of_server = levels.setdefault(server, {})
-            of_server.setdefault(cell.connections, []).append(goodput_per_s)
-
-    alarms = [runs_differ(place, values) for place, values in runs.items()]
-    alarms += [
-        flat_throughput(server, [(users, fmean(values)) for users, values in of_server.items()])
-        for server, of_server in levels.items()
-    ]
-    alarms += limiting_variables(cells)
-    return [alarm for alarm in alarms if alarm is not None]
-
-
-def _valid_goodput(cell: CellResult) -> float | None:
-    """Correct responses per second; None if the cell has no valid result."""
-    if cell.failure is not None or cell.verdict is None or cell.verdict.status == "invalid":
-        return None
-    return cell.rate_result.goodput_per_s if cell.rate_result is not None else None
+    return alarms_of_load(load) + [fired for fired in of_server if fired is not None]

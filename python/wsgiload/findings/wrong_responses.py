@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from wsgiload.analysis.alarm import Alarm
 from wsgiload.documents.load_report import LoadReport, WrongResponse
 from wsgiload.experiment.public_request import public_response
+from wsgiload.findings.finding import Finding, Fired
 from wsgiload.foreign_text import quotation
 
 # The load report contains further kinds.
@@ -27,10 +27,16 @@ _OF_STATUS = {
     405: "choose another path or --method",
     429: "disable the app's rate limit for the measurement",
 }
-_OTHERWISE = "check what the server returns before comparing servers"
+WRONG_RESPONSES = Finding(
+    name="wrong-responses",
+    examines="responses with an unexpected status or body",
+    premise="At least one response was incorrect. Errors can be faster than correct responses.",
+    fix="check what the server returns before comparing servers",
+    misleads="rankings of servers that returned errors or truncated responses",
+)
 
 
-def wrong_responses(load: LoadReport) -> Alarm | None:
+def wrong_responses(load: LoadReport) -> Fired | None:
     """Responses with a wrong status or body."""
     outcomes = load.outcomes
     wrong = outcomes.http_status + outcomes.bad_body
@@ -43,15 +49,7 @@ def wrong_responses(load: LoadReport) -> Alarm | None:
     )
     if load.wrong_responses:
         message += f": {_quoted(load.wrong_responses)}"
-    return Alarm(
-        "wrong-responses",
-        "server",
-        message,
-        wrong,
-        0,
-        "rankings of servers whose responses were errors or truncated",
-        _fix_of(load.wrong_responses),
-    )
+    return WRONG_RESPONSES.fired(message, wrong, 0, fix=_fix_of(load.wrong_responses))
 
 
 def _quoted(responses: Sequence[WrongResponse]) -> str:
@@ -73,10 +71,10 @@ def _in_words(response: WrongResponse) -> str:
     return f'{text}, "{body}"' if body else text
 
 
-def _fix_of(responses: Sequence[WrongResponse]) -> str:
-    """The fix for the first kind that has a known one."""
+def _fix_of(responses: Sequence[WrongResponse]) -> str | None:
+    """The fix for the first kind that has its own."""
     fixes = (_fix_of_status(one) or _fix_of_body(one) for one in responses)
-    return next((fix for fix in fixes if fix is not None), _OTHERWISE)
+    return next((fix for fix in fixes if fix is not None), None)
 
 
 def _fix_of_body(response: WrongResponse) -> str | None:
