@@ -148,7 +148,7 @@ def test_a_known_noise_floor_is_part_of_every_plan() -> None:
     assert floor == NoiseFloor(p50_ns=60_000, p99_ns=120_000, p999_ns=180_000)
 
     level = LoadLevel(rate_per_s=100.0)
-    plan = load_plan("http://127.0.0.1:1/", Request(), LoadSettings(NS_PER_S), level, 1)
+    plan = load_plan("http://127.0.0.1:1/", Request(), LoadSettings(duration_ns=NS_PER_S), level, 1)
     require_possible(msgspec.structs.replace(plan, noise_floor=floor))
 
 

@@ -419,9 +419,8 @@ def test_the_help_starts_with_three_valid_examples(
 
 @pytest.mark.parametrize("name", OPTIONS_OBJECTS)
 def test_the_help_is_the_docstring_of_the_options_object(name: str) -> None:
-    """Except for options whose help is longer or names other flags."""
-    exceptions = {"check_thresholds", "headers", "path", "precision", "max_duration", "cooldown"}
-    exceptions |= {"expect_body", "seed", "max_connections"}
+    """Except for options whose flag needs other words, or whose default depends on the command."""
+    exceptions = {"check_thresholds", "headers", "path", "expect_body", "seed", "max_connections"}
 
     options = {
         flag.lstrip("-").replace("-", "_"): param.help

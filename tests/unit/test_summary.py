@@ -47,7 +47,7 @@ EXPERIMENT = Experiment(
     app="hello:app",
     app_dir=Path("/apps"),
     request=Request(),
-    load=LoadSettings(duration_ns=20 * NS_PER_S, warmup_ns=5 * NS_PER_S),
+    load=LoadSettings(duration_ns=20 * NS_PER_S, warmup=5.0),
     levels=(LEVEL,),
 )
 ENFORCED = Enforcement("cgroup-v1", {"cpus": 1.0}, ())

@@ -28,7 +28,7 @@ from wsgiload.environments.cache import cache_folder
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import replace_file
 from wsgiload.host.facts import host_facts
-from wsgiload.loads.options import Keepalive
+from wsgiload.loads.public_options import Keepalive
 from wsgiload.units import NS_PER_S
 
 # The allowed delay of the median after a known hold (method: [0, 50 µs]). It cannot be earlier than

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
+from wsgiload.cli._declared import FILE
 from wsgiload.cli._help import HelpfulCommand, option
-from wsgiload.cli._options import FILE
 from wsgiload.cli._output import check_destinations, complain, print_exact
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import BODY, HAR, OPENAPI, FileKind, read_file, write_named

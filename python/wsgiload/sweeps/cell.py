@@ -199,7 +199,7 @@ def load_settings_of(variant: ServerVariant, planned: LoadSettings) -> LoadSetti
     load = replace(planned, keep_flights=KEPT_FLIGHTS)
     if variant.requested_keepalive is not None:
         load = replace(load, keepalive=variant.requested_keepalive)
-    return replace(load, warmup_ns=0, warmup_requests=None) if variant.variant.cold else load
+    return replace(load, warmup=0.0, warmup_requests=None) if variant.variant.cold else load
 
 
 @contextmanager
