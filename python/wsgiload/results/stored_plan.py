@@ -89,6 +89,9 @@ def read_plan(
     run = read(RunInfo, path)
 
     try:
+        plan = msgspec.json.decode(run.plan)
+        if isinstance(plan, dict) and "order" not in plan:
+            raise UsageError(f"{run_dir} is a search, which cannot be resumed", "start a new one")
         stored = revive(run.plan)
     except RecursionError as error:
         raise too_deep(path) from error
