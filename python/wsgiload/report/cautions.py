@@ -22,6 +22,7 @@ from wsgiload.report import words
 from wsgiload.report.bottlenecks import bottleneck_lines
 from wsgiload.report.causes import cause_of_failure, cause_of_no_result
 from wsgiload.report.cells import HEADLINE
+from wsgiload.report.coincidence import nearest_lines
 from wsgiload.report.levels import decisive_levels, ranked
 from wsgiload.report.ranked_figures import enough_s
 
@@ -74,6 +75,10 @@ _LENGTHENING = {
     "send-lag": "the generator sent requests late in",
 }
 _OTHERS_OF_HOST = {
+    "kernel-drops": (
+        "this host dropped connections in",
+        "the slowest response times include 1, 3 or 7 s of a second attempt",
+    ),
     "shared-cores": (
         "server and generator shared cores in",
         "servers may be slower than on dedicated cores",
@@ -122,6 +127,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     lines = [
         *_failed_early(summary),
         *_not_ranked(ranking, cells),
+        *nearest_lines(measured.here),
         *_wrong_responses(measured),
         *bottleneck_lines(counted),
         *_about_servers(measured),

@@ -6,14 +6,16 @@ show an effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from wsgiload.analysis.aggregate import server_of
 from wsgiload.documents.attribution_result import (
     AttributionResult,
     ExposureResult,
     FingerprintResult,
     ShareInterval,
 )
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.cells import Cell
@@ -36,6 +38,47 @@ _EVENTS = {
     "memory_pressure": ("memory_pressure", "a memory stall"),
 }
 
+# What happened to the server itself, in the order of the first screen, and what to do about it.
+_FIXES = {
+    "throttling": "Raise --cpus, or choose a lower rate",
+    "backlog_overflow": "Raise the server's backlog, or add workers",
+    "memory_pressure": "Raise --memory",
+    "pause": "Find what its workers wait for: a lock, a connection pool, a backend",
+    "busy_pause": "Call gc.freeze() after the import, or move the computation out of the requests",
+}
+# An event is named on the first screen if it overlapped with this share of the slowest requests.
+MIN_COVERED = 0.5
+
+
+def nearest_lines(cells: Sequence[CellResult]) -> list[str]:
+    """For each kind of event that happened to a server and covers its slowest requests, the trial
+    that shows it most clearly, the other servers, and the fix."""
+    found: dict[str, list[tuple[float, CellResult, FingerprintResult]]] = {}
+    for cell in cells:
+        for one in cell.attribution.fingerprints if cell.attribution is not None else ():
+            if one.name in _FIXES and _covers(cell, one):
+                found.setdefault(one.name, []).append((one.value, cell, one))
+    return [_nearest_line(name, found[name]) for name in _FIXES if name in found]
+
+
+def _nearest_line(name: str, found: Sequence[tuple[float, CellResult, FingerprintResult]]) -> str:
+    _, cell, fingerprint = max(found, key=lambda entry: entry[0])
+    others = dict.fromkeys(server_of(one) for _, one, _ in found)
+    del others[server_of(cell)]
+    also = f" The same applies to {words.join_names(list(others))}." if others else ""
+    covered = _exposure_sentence(cell, fingerprint)
+    covered = f"; {covered.removesuffix('.')}" if covered else ""
+    return f"{server_of(cell)}: {fingerprint.sentence}{covered}.{also} {_FIXES[name]}"
+
+
+def _covers(cell: CellResult, fingerprint: FingerprintResult) -> bool:
+    """Whether the event covers most of the slowest requests, and no fewer of them than of all.
+    Events without a period, such as dropped connections, are themselves about slow requests."""
+    if fingerprint.name not in _EVENTS:
+        return True
+    exposure = _exposure_of(cell, fingerprint)
+    return exposure is not None and exposure.slowest.value >= max(MIN_COVERED, exposure.all.value)
+
 
 def names(cell: Cell) -> str:
     """The names of a cell's fingerprints, for a table column."""
@@ -54,14 +97,22 @@ def sentence(cell: Cell, fingerprint: FingerprintResult) -> str:
     """One fingerprint in words, with the shares of overlapping requests if known."""
     observed = f"{fingerprint.sentence[:1].upper()}{fingerprint.sentence[1:]}"
     coincided = f"Coincided with this load: {NAMES[fingerprint.name]}. {observed}."
-    attribution = cell.result.attribution
-    if attribution is None:
-        return coincided
-    event, called = _EVENTS.get(fingerprint.name, ("", ""))
-    exposure = next((one for one in attribution.exposures if one.event == event), None)
-    if exposure is None:
-        return coincided
-    return f"{coincided} {exposure_words(attribution, exposure, called)}"
+    return " ".join(
+        part for part in (coincided, _exposure_sentence(cell.result, fingerprint)) if part
+    )
+
+
+def _exposure_of(cell: CellResult, fingerprint: FingerprintResult) -> ExposureResult | None:
+    event, _ = _EVENTS.get(fingerprint.name, ("", ""))
+    known = cell.attribution.exposures if cell.attribution is not None else ()
+    return next((one for one in known if one.event == event), None)
+
+
+def _exposure_sentence(cell: CellResult, fingerprint: FingerprintResult) -> str:
+    exposure = _exposure_of(cell, fingerprint)
+    if exposure is None or cell.attribution is None:
+        return ""
+    return exposure_words(cell.attribution, exposure, _EVENTS[fingerprint.name][1])
 
 
 def interventions(summary: Summary) -> Iterator[str]:
