@@ -20,7 +20,7 @@ from wsgiload.documents.load_report import ErrorBudget
 from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.bottlenecks import bottleneck_lines
-from wsgiload.report.causes import cause_of_failure, cause_of_no_result
+from wsgiload.report.causes import cause_of_failure, cause_of_no_result, forced_stops
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.coincidence import nearest_lines
 from wsgiload.report.levels import decisive_levels, ranked
@@ -136,6 +136,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
         *_without_disturbance(measured),
         *_about_host(measured),
         *_rough(ranking, decisive),
+        *forced_stops(counted),
         *_not_checked(measured),
     ]
     over_cells = (alarm.message for alarm in alarms_over_cells(counted))
