@@ -28,7 +28,7 @@ test: build ## Run the tests that need nothing but the build
 	@echo "cases are chosen by WSGILOAD_TEST_SEED=$(WSGILOAD_TEST_SEED)"
 	cargo test --release --locked --workspace --lib --bins --test layers --test allocations
 	@# These tests measure nothing, so they may run on all cores.
-	$(BIN)/pytest --numprocesses auto tests/unit tests/contract
+	$(BIN)/pytest --numprocesses auto tests/unit tests/contract tests/truth/test_first_screen.py
 	$(BIN)/pytest -m essential tests/integration tests/limits
 	@echo "not run: real loads with every kind of server, browser, databases, fuzzing (make test-all); hours-long tests (make test-long); cgroup v2 and systemd (make test-vm)"
 

@@ -1,5 +1,5 @@
-"""Lines for the first screen about servers that wait for a supporting service, or for a connection
-to one. Pure, from the cells' verdicts."""
+"""Lines for the first screen about servers that wait although their CPU is idle: for a supporting
+service, a connection to one, or a thread. Pure, from the cells' verdicts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _load(cell: CellResult) -> float:
 
 
 def _bottleneck(cell: CellResult) -> Reason | None:
-    if not cell.services or cell.verdict is None:
+    if cell.verdict is None:
         return None
     reasons = {reason.check: reason for reason in cell.verdict.reasons}
     return next((reasons[check] for check in _CHECKS if check in reasons), None)

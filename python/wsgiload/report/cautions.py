@@ -21,8 +21,9 @@ from wsgiload.findings.over_cells import alarms_over_cells
 from wsgiload.findings.wrong_responses import WRONG_RESPONSES
 from wsgiload.report import words
 from wsgiload.report.bottlenecks import bottleneck_lines
-from wsgiload.report.causes import cause_of_failure, cause_of_no_result
+from wsgiload.report.causes import cause_of_failure, cause_of_no_result, forced_stops
 from wsgiload.report.cells import HEADLINE
+from wsgiload.report.coincidence import nearest_lines
 from wsgiload.report.levels import decisive_levels, ranked
 from wsgiload.report.ranked_figures import enough_s
 from wsgiload.units import level_words
@@ -85,6 +86,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     lines = [
         *_failed_early(summary),
         *_not_ranked(ranking, cells),
+        *nearest_lines(measured.here),
         *_wrong_responses(measured),
         *bottleneck_lines(counted),
         *_about_servers(measured),
@@ -93,6 +95,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
         *_without_disturbance(measured),
         *_about_host(measured),
         *_rough(ranking, decisive),
+        *forced_stops(counted),
         *_not_checked(measured),
     ]
     over_cells = (alarm.message for alarm in alarms_over_cells(counted))

@@ -154,7 +154,9 @@ def _server_exit(record: CellRecord) -> ExitStatus | None:
     ended = record.server_exit
     if ended is None:
         return None
-    return ExitStatus(code=ended.code, signal=ended.signal, clean=ended.clean)
+    return ExitStatus(
+        code=ended.code, signal=ended.signal, clean=ended.clean, stopped_by=ended.stopped_by
+    )
 
 
 def _limits(record: CellRecord, setting: Setting) -> AppliedLimits | None:

@@ -16,8 +16,14 @@ from wsgiload.limits.model import LimitedGroup
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import listener_pids
-from wsgiload.serving.exchange import Connection, Response, ResponseTooLarge
+from wsgiload.serving.exchange import (
+    Connection,
+    Response,
+    ResponseTooLarge,
+    UnfinishedResponse,
+)
 from wsgiload.serving.launch import HOST, ServerProcess, require_local_port
+from wsgiload.serving.no_answer import Progress, cause_of_exit, cause_of_silence
 from wsgiload.serving.wrong_response import describe_response, exception_in, fix_of
 from wsgiload.units import NS_PER_S
 
@@ -51,6 +57,8 @@ class ProbeResult:
     # The connection was closed before the first byte of a response.
     is_closed: bool = False
     is_too_large: bool = False
+    # The head arrived, but not the end of the body.
+    is_unfinished: bool = False
     # The complete response, correct or not.
     response: Response | None = None
 
@@ -78,6 +86,9 @@ def _exchange(connection: Connection, request: Request) -> ProbeResult:
     except ResponseTooLarge as error:
         problem = f"{request.method} {public_url(request.path)} got {error}"
         return ProbeResult(error.status, problem, is_too_large=True)
+    except UnfinishedResponse as error:
+        problem = f"{request.method} {public_url(request.path)} got {error}"
+        return ProbeResult(error.status, problem, is_unfinished=True)
     except (OSError, http.client.HTTPException) as error:
         return ProbeResult(None, f"{type(error).__name__}: {error}")
     is_correct = response.status in request.statuses and _is_correct(response.body, request)
@@ -100,8 +111,9 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
     server ends, keeps giving wrong responses, lacks processes, or is not ready in time."""
     started_ns = time.monotonic_ns()
     failing = _Failing(server.group)
+    progress = Progress(server, started_ns)
     while True:
-        ended = _end_of(server, "while it started")
+        ended = _end_of(server, port, "while it started")
         if ended is not None:
             raise ended
         left_ns = started_ns + expected.ready_timeout_ns - time.monotonic_ns()
@@ -111,6 +123,7 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
             max(MIN_RESPONSE_TIMEOUT_S, min(left_ns, expected.response_timeout_ns) / NS_PER_S),
         )
         now_ns = time.monotonic_ns()
+        progress.observe(now_ns, expected.ready_timeout_ns)
         if probe.problem is None:
             _require_listener_in_group(server, port)
             return (now_ns - started_ns) / NS_PER_S
@@ -118,12 +131,10 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
             refused = out_of_processes(server, STEP)
             raise refused or _wrong_response(server, port, probe, expected.request)
         if now_ns - started_ns > expected.ready_timeout_ns:
-            timeout_s = expected.ready_timeout_ns / NS_PER_S
+            if probe.status is not None:
+                raise _wrong_response(server, port, probe, expected.request)
             raise out_of_processes(server, STEP) or _failed(
-                server,
-                f"{server.variant.id} gave no correct response within {timeout_s:g} s "
-                f"({probe.problem})",
-                "raise --ready-timeout and --timeout, or see its log",
+                server, *cause_of_silence(server, port, probe.problem, progress)
             )
         time.sleep(POLL_S)
 
@@ -153,7 +164,7 @@ def _failed(server: ServerProcess, cause: str, fix: str | None, step: str = STEP
     return ServerError(cause, fix, step=step, log_tail=server.log_tail())
 
 
-def _end_of(server: ServerProcess, when: str) -> ServerError | None:
+def _end_of(server: ServerProcess, port: int, when: str) -> ServerError | None:
     """The error for a server that was OOM-killed or has exited; None while it runs."""
     kills = server.group.oom_kills()
     if kills:
@@ -161,10 +172,7 @@ def _end_of(server: ServerProcess, when: str) -> ServerError | None:
     if server.exit_code() is None:
         return None
     return out_of_processes(server, STEP) or _failed(
-        server,
-        f"{server.variant.id} {server.describe_exit()}",
-        "see the end of its log",
-        step="start",
+        server, *cause_of_exit(server, port), step="start"
     )
 
 
@@ -215,6 +223,8 @@ def _wrong_response(
     raised, user_server = exception_in(log), server.variant.server.user_server
     if probe.is_too_large:
         fix = "choose a path with shorter responses (--path)"
+    elif probe.is_unfinished:
+        fix = "choose a path whose responses end (--path), or raise --timeout if this one is slow"
     elif raised is not None and probe.status is not None and probe.status >= 500:
         cause += f"; its log contains {raised}"
     elif user_server is not None and user_server.ready_path == request.path:
@@ -244,7 +254,7 @@ def keeps_connections(server: ServerProcess, port: int, request: Request, timeou
         connection = Connection((HOST, port), timeout_ns / NS_PER_S)
     except OSError as error:
         require_local_port(error)
-        raise _not_connected(server, error) from error
+        raise _not_connected(server, port, error) from error
     try:
         for _ in range(2):
             probe = _exchange(connection, request)
@@ -258,12 +268,12 @@ def keeps_connections(server: ServerProcess, port: int, request: Request, timeou
         connection.close()
 
 
-def _not_connected(server: ServerProcess, error: OSError) -> ServerError:
+def _not_connected(server: ServerProcess, port: int, error: OSError) -> ServerError:
     """The error for a server that gave a correct response but no longer accepts connections: how it
     exited, or that it stalled."""
     until = time.monotonic() + EXIT_DETECTION_S
     while time.monotonic() < until:
-        ended = _end_of(server, "after its first response")
+        ended = _end_of(server, port, "after its first response")
         if ended is not None:
             return ended
         time.sleep(POLL_S)
