@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-# Tests with real processes, kernels and clocks can fail because of a disturbance that is too short
-# to be detected.
+from .disturbance import HostWatch
+
+# Tests with real processes, kernels and clocks can fail because other processes disturb the host.
 TIMED_DIRECTORIES = [Path(__file__).parent / name for name in ("integration", "limits")]
 # In these modules, even a rare failure is a bug: leftover processes or files, or disclosed secrets.
 NEVER_RERUN = {
@@ -39,6 +40,8 @@ ESSENTIAL = {
         "test_a_sweep_reveals_no_secrets",
     },
 }
+_watch = HostWatch()
+_watched: set[str] = set()
 # The fixture of one sweep of three servers, which many quick tests examine.
 ESSENTIAL_FIXTURE = "hello"
 
@@ -53,8 +56,8 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the essential tests. Rerun a failed timed test once; pytest's summary counts it as
-    ``rerun``."""
+    """Mark the essential tests. Rerun a failed timed test once if the host was disturbed; pytest's
+    summary counts it as ``rerun``."""
     for item in items:
         name = item.name.partition("[")[0]
         fixtures = getattr(item, "fixturenames", ())
@@ -62,4 +65,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.essential)
         is_timed = any(item.path.is_relative_to(directory) for directory in TIMED_DIRECTORIES)
         if is_timed and item.path.stem not in NEVER_RERUN:
-            item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=2))
+            item.add_marker(pytest.mark.flaky(reruns=1, condition=_was_disturbed))
+            _watched.add(item.nodeid)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Watch the host during a timed test."""
+    if item.nodeid in _watched:
+        if not _watch.is_alive():
+            _watch.start()
+        _watch.disturbed_s = 0.0
+
+
+def _was_disturbed() -> bool:
+    return _watch.disturbed_s > 0

@@ -216,7 +216,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
             [*LOAD, "--rate", "nan"],
             "the rate must be above 0 and at most 10,000,000 per second, not nan",
         ),
-        ([*LOAD, "--rate", "fast"], "'fast' is not a rate; write it like 500, 500/s or 3000/m"),
+        ([*LOAD, "--rate", "fast"], "'fast' is not a rate; write it like 500, 500/s, 3000/m or"),
         ([*LOAD, "--duration", "0"], "the duration must be longer than 0"),
         ([*LOAD, "--duration", "1e400s"], "'1e400s' is too large"),
         (

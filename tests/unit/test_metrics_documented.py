@@ -1,4 +1,4 @@
-"""docs/metrics.md and the JSON Schemas match the types of the documents."""
+"""docs/metrics.md, docs/run-directory.md and the JSON Schemas match the types of the documents."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from wsgiload.sampling.sampler import RESOURCE_COLUMNS, SERVICE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
 METRICS = ROOT / "docs" / "metrics.md"
+RUN_DIRECTORY = ROOT / "docs" / "run-directory.md"
 SCHEMAS = ROOT / "python" / "wsgiload" / "documents" / "schema"
 
 
 def section(title: str) -> str:
-    parts = re.split(r"^##+ (.+)$", METRICS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    parts = re.split(r"^##+ (.+)$", RUN_DIRECTORY.read_text(encoding="utf-8"), flags=re.MULTILINE)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     return sections[title]
 
@@ -61,4 +62,4 @@ def test_the_columns_of_the_csv_files_are_documented() -> None:
     assert documented("client.csv") == list(CLIENT_COLUMNS)
     assert documented("services.csv") == list(SERVICE_COLUMNS)
     columns = re.findall(r"`([a-z0-9_]+)`", section("intervals.csv"))
-    assert columns[1:] == list(INTERVAL_COLUMNS)
+    assert columns == list(INTERVAL_COLUMNS)

@@ -97,6 +97,12 @@ def test_a_stored_plan_restores_its_experiment(experiment: Experiment, tmp_path:
     assert expand(read_plan(tmp_path)[0], servers) == expand(experiment, servers)
 
 
+def test_a_search_cannot_be_resumed(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(filled_run(plain(PLAIN))))
+    with pytest.raises(UsageError, match="is a search, which cannot be resumed"):
+        read_plan(tmp_path)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -104,13 +110,12 @@ def test_a_stored_plan_restores_its_experiment(experiment: Experiment, tmp_path:
         "[]",
         "{}",
         json.dumps(filled_run({"order": [], "colour": 1})),
-        json.dumps(filled_run(plain(PLAIN))),
         json.dumps(filled_run(plain(PLAIN) | {"order": [], "colour": 1})),
         json.dumps(
             filled_run(plain(PLAIN) | {"order": [], "procedure": {"reruns": 1, "colour": 1}})
         ),
     ],
-    ids=["empty", "list", "nothing", "neither", "no order", "unknown", "unknown inside"],
+    ids=["empty", "list", "nothing", "neither", "unknown", "unknown inside"],
 )
 def test_an_invalid_plan_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(text)

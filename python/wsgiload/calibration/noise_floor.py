@@ -7,7 +7,7 @@ The noise floor is shown as a systematic uncertainty; it is never subtracted.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -200,8 +200,3 @@ def floor_of_plan(keepalive: Keepalive) -> NoiseFloor | None:
 def age_s(document: Calibration) -> float:
     """The age of the document in seconds."""
     return (time.time_ns() - document.created_ns) / NS_PER_S
-
-
-def missed_biases(document: Calibration) -> Sequence[MedianBias]:
-    """The biases that exceed the allowed range."""
-    return [bias for bias in document.bias if not bias.is_within]

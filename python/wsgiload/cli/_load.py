@@ -14,7 +14,6 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from wsgiload.analysis.alarms import alarms_of_load
 from wsgiload.analysis.threshold import (
     Threshold,
     failed_thresholds,
@@ -60,6 +59,7 @@ from wsgiload.errors import (
 from wsgiload.experiment.public_options import SweepOptions
 from wsgiload.experiment.public_request import public_plan, public_report
 from wsgiload.experiment.redaction import public_url, show_values_of
+from wsgiload.findings.alarms import alarms_of_load
 from wsgiload.interrupts import replacing_interrupts, uninterrupted
 from wsgiload.loads.build import LOAD_DEFAULTS, LoadSpec, plan_of
 from wsgiload.loads.handle import Handle, Report

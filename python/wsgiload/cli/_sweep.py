@@ -12,7 +12,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.preflight import preflight
@@ -63,6 +62,7 @@ from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.experiment.stored_secrets import Secrets
 from wsgiload.experiment.variables import variables_of
+from wsgiload.findings.over_cells import alarms_over_cells
 from wsgiload.limits import enter_scope
 from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, load_plan
 from wsgiload.options import Command
@@ -97,7 +97,6 @@ _NOT_IN_PLAN = {
 # Key in click's context: the function that adds an experiment file's description.
 DESCRIPTION = "wsgiload.description"
 # Key in click's context: the result, for commands that run a sweep.
-RESULT = "wsgiload.result"
 
 EXAMPLES = (
     "wsgiload sweep myapp:app --rates 500,1000,2000",
@@ -227,7 +226,6 @@ def sweep(
             if resume is None
             else resume_sweep(resume, events, texts, _secrets(flags))
         )
-        ctx.meta[RESULT] = result
         code = _print(result, thresholds, json_file, html, verbose=verbose)
         view.end(result.report, "no trial completed")
     recommendations = result.summary.recommendations or ()

@@ -735,7 +735,7 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """The report of one load. Unknown values are null, never 0."""
 
     schema_version: Literal[1]
-    """Version of the document format: 2."""
+    """Version of the document format: 1."""
     tool: Tool
     """The tool that made the measurement."""
     plan: LoadPlan

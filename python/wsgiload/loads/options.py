@@ -6,6 +6,7 @@ Starts, measures and writes nothing. The generator checks whether the plan is po
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from wsgiload.documents.load_plan import (
     OpenLoop,
     Phases,
 )
-from wsgiload.errors import require
+from wsgiload.errors import UsageError, require
 from wsgiload.loads.public_options import Keepalive, LoadOptions
 from wsgiload.loads.request import Request, base64_of
 from wsgiload.loads.schedule import LoadProfile
@@ -41,6 +42,8 @@ MAX_USERS = 1_000_000
 MAX_WARMUP_REQUESTS = 1_000_000_000
 # The generator rejects longer durations.
 _TOO_LONG_NS = 2**63
+# The host, with its port.
+_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?([^/?#]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +127,18 @@ class Level:
         return f"{self.rate_per_s:.15g}" if self.rate_per_s is not None else f"c{self.connections}"
 
 
+def with_ascii_host(url: str) -> str:
+    """The URL with an internationalised host name as DNS has it."""
+    host = _HOST.match(url)
+    if host is None or host[1].isascii():
+        return url
+    try:
+        ascii_host = host[1].encode("idna").decode()
+    except UnicodeError as error:
+        raise UsageError(f"url {url!r}: the host is no domain name: {error}") from None
+    return url[: host.start(1)] + ascii_host + url[host.end(1) :]
+
+
 def settings_of(
     options: LoadOptions, duration_ns: int, transport: Transport | None = None
 ) -> LoadSettings:
@@ -136,16 +151,13 @@ def load_plan(
     url: str, request: Request, load: LoadSettings, schedule: Level | LoadProfile, seed: int
 ) -> LoadPlan:
     """The generator's plan of one load."""
-    require(
-        url.isascii(), f"url {url!r} has characters not allowed in a URL", "percent-encode them"
-    )
     is_seed = isinstance(seed, int) and 0 <= seed < 2**64
     require(is_seed, f"the seed must be an integer from 0 to 2^64 - 1, not {seed!r}")
     transport = load.transport
     return LoadPlan(
         **{
             **options_in(load, LoadPlan),
-            "url": url,
+            "url": with_ascii_host(url),
             "unix_socket": transport.unix_socket,
             "connect_to": transport.connect_to,
             "method": request.method,
