@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from wsgiload.documents.description import DOCUMENTS, all_class_texts
+from wsgiload.documents.from_rust import plan_module
 from wsgiload.documents.generate import metrics_page, schema_files
 from wsgiload.results.store import INTERVAL_COLUMNS
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS
@@ -38,6 +39,11 @@ def test_the_schemas_are_current(name: str) -> None:
     assert (SCHEMAS / name).read_text(encoding="utf-8") == schema_files()[name], (
         "run `make schemas`"
     )
+
+
+def test_the_types_of_a_plan_are_those_of_the_generator() -> None:
+    path = ROOT / "python" / "wsgiload" / "documents" / "load_plan.py"
+    assert path.read_text(encoding="utf-8") == plan_module(), "run `make schemas`"
 
 
 def test_there_is_a_schema_for_each_document_and_no_other() -> None:

@@ -1,5 +1,6 @@
-"""Writes the files that are generated from the types: the JSON Schemas and ``docs/metrics.md``. The
-front end generates its types from the schema of the page data.
+"""Writes the files that are generated from the types: ``load_plan.py`` from those of the generator,
+then the JSON Schemas and ``docs/metrics.md``. The front end generates its types from the schema of
+the page data.
 
 ``python -m wsgiload.documents.generate ROOT``, where ROOT is a checkout. A test fails if the files
 are stale.
@@ -8,6 +9,7 @@ are stale.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -19,6 +21,7 @@ from wsgiload.documents.description import (
     json_schema,
     page_schema,
 )
+from wsgiload.documents.from_rust import plan_module
 
 PAGE_SCHEMA = Path("frontend", "page-data.schema.json")
 _HEADER = """# Keys of the JSON files
@@ -116,5 +119,19 @@ def _first_sentence(text: str) -> str:
     return _LINK_TO_TYPE.sub(r"\1", _SENTENCE.split(text, 1)[0])
 
 
+def write_plan(root: Path) -> bool:
+    """Write the types of a plan. Returns whether they have changed, so that this process has old
+    ones."""
+    path = root / "python" / "wsgiload" / "documents" / "load_plan.py"
+    before, now = path.read_text(encoding="utf-8"), plan_module()
+    path.write_text(now, encoding="utf-8")
+    return before != now
+
+
 if __name__ == "__main__":
-    write_all(Path(sys.argv[1]))
+    checkout = Path(sys.argv[1])
+    if write_plan(checkout):
+        os.execv(
+            sys.executable, [sys.executable, "-m", "wsgiload.documents.generate", *sys.argv[1:]]
+        )
+    write_all(checkout)

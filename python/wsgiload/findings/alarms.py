@@ -79,9 +79,9 @@ def response_law(load: LoadReport) -> Fired | None:
     closed = load.plan.load.closed
     times = load.response_time_ns
     achieved_per_s = load.rate.achieved_per_s
-    users = load.plan.users
-    if closed is None or users is None or not achieved_per_s:
+    if closed is None or not achieved_per_s:
         return None
+    users = closed.connections * load.plan.streams
     if times is None or times.mean is None:
         return None
 

@@ -25,6 +25,6 @@ def plan_warnings(
     an open loop. Raises UsageError like ``require_possible``.
     """
     try:
-        return tuple(check_plan(encode(plan), sorted(given), open_by))
+        return tuple(check_plan(encode(plan), list(given), open_by))
     except ValueError as error:
         raise UsageError(str(error)) from error
