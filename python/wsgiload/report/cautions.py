@@ -204,10 +204,20 @@ def _about_servers(measured: _Measured) -> list[str]:
                 continue
             servers.setdefault(check, {})[server_of(cell)] = None
     return [
-        words.with_fix(f"{words.join_names(list(names))}: {one.consequence} ({check})", one.fix)
+        words.with_fix(
+            f"{words.join_names(list(names))}: {one.consequence} ({check})",
+            _fix_in(measured.here, check) or one.fix,
+        )
         for check, one in of_trials().items()
         if (names := servers.get(check))
     ]
+
+
+def _fix_in(cells: Sequence[CellResult], check: str) -> str | None:
+    """The fix that all trials with this finding have, such as "warm up 3 s longer"."""
+    reasons = (cell.verdict.reasons for cell in cells if cell.verdict is not None)
+    fixes = {reason.fix for of_cell in reasons for reason in of_cell if reason.check == check}
+    return fixes.pop() if len(fixes) == 1 else None
 
 
 def _checks(cell: CellResult, is_meant: Callable[[Finding], bool]) -> list[str]:
