@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
@@ -330,6 +331,29 @@ def test_at_most_five_warnings_are_listed_most_severe_first() -> None:
     assert len(answer.warnings) == 5
     assert answer.warnings[0] == "crashed failed and is not ranked: it died"
     assert answer.warnings[-1] == "5 more warnings: see --verbose or the HTML report"
+
+
+def test_a_fix_for_this_case_replaces_the_general_one() -> None:
+    def warnings_with(*fixes: str) -> str:
+        drifts = [msgspec.structs.replace(reason("stationarity"), fix=fix) for fix in fixes]
+        cells = [
+            cell(name, verdict=verdict("warn", "server", drift))
+            for name, drift in zip("ab", drifts, strict=True)
+        ]
+        return " ".join(make_answer(cells).warnings)
+
+    assert "(stationarity). Warm up 3 s longer" in warnings_with(*["warm up 3 s longer"] * 2)
+    differing = warnings_with("warm up 3 s longer", "warm up 4 s longer")
+    assert "(stationarity). Use a longer --warmup" in differing
+
+
+def test_the_first_screen_quotes_a_finding_that_says_more_than_its_record() -> None:
+    slow = reason("stop-signal", message="it did not exit on SIGTERM; SIGINT ends it")
+    slow = msgspec.structs.replace(slow, fix="set stop_signal")
+    answer = make_answer([cell(name, verdict=verdict("warn", "server", slow)) for name in "ab"])
+    assert answer.warnings == (
+        "a and b: it did not exit on SIGTERM; SIGINT ends it (stop-signal). Set stop_signal",
+    )
 
 
 # --- the command to paste

@@ -33,6 +33,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     consequence: str | None = None
     """What follows for the result: a clause. None: the messages say it, or ``lengthens``."""
     sighting: str | None = None
+    is_quoted: bool = False
+    """Whether the first screen prints the message, after the servers' names."""
     lengthens: bool = False
     """Whether the cause can only lengthen response times, so that figures remain upper bounds."""
     fix: str | None = None

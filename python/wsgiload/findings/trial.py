@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from wsgiload.doctor.settle import Settled
-from wsgiload.documents.cell_result import CellFailure
+from wsgiload.documents.cell_result import CellFailure, ServerSettings
 from wsgiload.documents.load_report import Blame, LoadReport
 from wsgiload.findings.finding import Finding, Fired, percent
 from wsgiload.host.cpus import CpuPlan
@@ -192,23 +192,32 @@ def missing_samples(
     return MISSING_SAMPLES.fired(message, round(seconds, 1), MAX_SAMPLE_GAP_NS / NS_PER_S)
 
 
-FORCED_KILL = Finding(
-    name="forced-kill",
+STOP_SIGNAL = Finding(
+    name="stop-signal",
     examines="how the server ended after the load",
-    premise="The server was still running when the time after its stop signal was up, so it was "
-    "killed. The figures are not affected.",
-    consequence="it ignored its stop signal and was killed; a deployment would cut off requests",
-    fix="end a start script with `exec`, or set the signal that stops the server (`stop_signal` "
-    "in [servers.NAME], such as SIGINT)",
+    premise="The server did not exit in time on its stop signal, so other signals and then SIGKILL "
+    "were tried. The figures are not affected, but every trial waited for the server.",
+    is_quoted=True,
+    fix="end a start script with `exec`, or set `stop_signal` in [servers.NAME]",
 )
 
 
-def forced_kill(ended: ServerExit | None, stop_timeout_s: float) -> Fired | None:
+def ignored_stop_signal(
+    ended: ServerExit | None, settings: ServerSettings | None, server: str
+) -> Fired | None:
     """The server did not end on its stop signal."""
-    if ended is None or ended.signal != "SIGKILL" or ended.stop_s < stop_timeout_s:
+    if ended is None or ended.stopped_by is None or settings is None:
         return None
-    message = f"the server ignored its stop signal for {ended.stop_s:.0f} s and was killed"
-    return FORCED_KILL.fired(message, ended.stop_s, stop_timeout_s)
+    sent, works, fix = settings.stop_signal or "SIGTERM", ended.stopped_by, None
+    message = f"it did not exit on {sent}, so every trial waited for it"
+    if works == "SIGKILL":
+        message += " and then killed it"
+    else:
+        message += f"; {works} ends it"
+        fix = f'set stop_signal = "{works}" in its table [servers.{server}]'
+        if "uwsgi" in " ".join(settings.command):
+            fix += ", or start uWSGI with --die-on-term"
+    return STOP_SIGNAL.fired(message, works, sent, fix=fix)
 
 
 FAILURE = Finding(

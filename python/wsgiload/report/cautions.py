@@ -21,7 +21,7 @@ from wsgiload.findings.over_cells import alarms_over_cells
 from wsgiload.findings.wrong_responses import WRONG_RESPONSES
 from wsgiload.report import words
 from wsgiload.report.bottlenecks import bottleneck_lines
-from wsgiload.report.causes import cause_of_failure, cause_of_no_result, forced_stops
+from wsgiload.report.causes import cause_of_failure, cause_of_no_result
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.coincidence import nearest_lines
 from wsgiload.report.levels import decisive_levels, ranked
@@ -95,7 +95,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
         *_without_disturbance(measured),
         *_about_host(measured),
         *_rough(ranking, decisive),
-        *forced_stops(counted),
+        *_quoted(measured),
         *_not_checked(measured),
     ]
     over_cells = (alarm.message for alarm in alarms_over_cells(counted))
@@ -204,10 +204,20 @@ def _about_servers(measured: _Measured) -> list[str]:
                 continue
             servers.setdefault(check, {})[server_of(cell)] = None
     return [
-        words.with_fix(f"{words.join_names(list(names))}: {one.consequence} ({check})", one.fix)
+        words.with_fix(
+            f"{words.join_names(list(names))}: {one.consequence} ({check})",
+            _fix_in(measured.here, check) or one.fix,
+        )
         for check, one in of_trials().items()
         if (names := servers.get(check))
     ]
+
+
+def _fix_in(cells: Sequence[CellResult], check: str) -> str | None:
+    """The fix that all trials with this finding have, such as "warm up 3 s longer"."""
+    reasons = (cell.verdict.reasons for cell in cells if cell.verdict is not None)
+    fixes = {reason.fix for of_cell in reasons for reason in of_cell if reason.check == check}
+    return fixes.pop() if len(fixes) == 1 else None
 
 
 def _checks(cell: CellResult, is_meant: Callable[[Finding], bool]) -> list[str]:
@@ -215,6 +225,21 @@ def _checks(cell: CellResult, is_meant: Callable[[Finding], bool]) -> list[str]:
     fired = (reason.check for reason in cell.verdict.reasons) if cell.verdict is not None else ()
     known = of_trials()
     return list(dict.fromkeys(name for name in fired if name in known and is_meant(known[name])))
+
+
+def _quoted(measured: _Measured) -> list[str]:
+    """Findings whose messages say more than their records: one line per message."""
+    servers: dict[tuple[str, str, str | None], dict[str, None]] = {}
+    for cell in measured.here:
+        for reason in cell.verdict.reasons if cell.verdict is not None else ():
+            one = of_trials().get(reason.check)
+            if one is not None and one.is_quoted:
+                found = servers.setdefault((one.name, reason.message, reason.fix), {})
+                found[server_of(cell)] = None
+    return [
+        words.with_fix(f"{words.join_names(list(names))}: {message} ({check})", fix)
+        for (check, message, fix), names in servers.items()
+    ]
 
 
 def _upper_bounds(measured: _Measured) -> list[str]:

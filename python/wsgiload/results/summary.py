@@ -25,9 +25,9 @@ from wsgiload.findings.trial import (
     Waits,
     contamination,
     failed_step,
-    forced_kill,
     generator_wait,
     host_not_idle,
+    ignored_stop_signal,
     missing_limits,
     missing_samples,
     shared_cores,
@@ -204,7 +204,7 @@ def _fired(record: CellRecord, variant: ServerVariant, setting: Setting) -> list
         missing_limits(record.enforcement),
         contamination(_waits(record, record.attribution)) if record.attribution else None,
         missing_samples(record.load, record.samples, setting.experiment.sample_interval_ns),
-        forced_kill(record.server_exit, variant.server.stop_timeout_s),
+        ignored_stop_signal(record.server_exit, record.settings, variant.server.name),
         *(one for one in _external_checks(record, setting) if isinstance(one, Fired)),
     ]
     if record.load is not None:
