@@ -28,7 +28,7 @@ test: build ## Run the tests that need nothing but the build
 	@echo "cases are chosen by WSGILOAD_TEST_SEED=$(WSGILOAD_TEST_SEED)"
 	cargo test --release --locked --workspace --lib --bins --test layers --test allocations
 	@# These tests measure nothing, so they may run on all cores.
-	$(BIN)/pytest --numprocesses auto tests/unit tests/contract
+	$(BIN)/pytest --numprocesses auto tests/unit tests/contract tests/truth/test_first_screen.py
 	$(BIN)/pytest -m essential tests/integration tests/limits
 	@echo "not run: real loads with every kind of server, browser, databases, fuzzing (make test-all); hours-long tests (make test-long); cgroup v2 and systemd (make test-vm)"
 
@@ -83,8 +83,10 @@ audit-dependencies: $(VENV)/.installed ## Check licenses, sources and known vuln
 	  cargo install --locked --root $(AUDIT_TOOLS) --version 0.20.2 cargo-deny
 	$(BIN)/python tools/audit-dependencies
 
-schemas: build ## Regenerate the JSON Schemas and docs/metrics.md from the document types
+schemas: build ## Regenerate the types of plans, the JSON Schemas, and what docs/ says of options, keys, checks, alarms and fingerprints
 	$(BIN)/python -m wsgiload.documents.generate .
+	$(BIN)/python -m wsgiload.cli.reference .
+	$(BIN)/python -m wsgiload.cli._finding_pages .
 
 build: $(VENV)/.built ## Build .venv with wsgiload, target/release/loadgen and target/release/refsrv
 

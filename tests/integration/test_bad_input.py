@@ -233,7 +233,12 @@ def test_a_server_that_exits_during_startup_fails_alone(command: Command, projec
         "waitress exited with code 3: cannot open the licence file"
     )
     assert "cannot open the licence file" in failed["failure"]["log_tail"]
-    assert failed["server_exit"] == {"code": 3, "signal": None, "clean": False}
+    assert failed["server_exit"] == {
+        "code": 3,
+        "signal": None,
+        "clean": False,
+        "stopped_by": None,
+    }
     assert measured["failure"] is None
     assert measured["outcomes"]["ok"] == measured["outcomes"]["scheduled"] > 0
     assert (

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from wsgiload.analysis.ground_truth import max_sent_requests
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.documents.attribution_result import AttributionResult
 from wsgiload.documents.cell_result import CellFailure, CellResult, ExitStatus
@@ -21,6 +20,8 @@ from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import LoadError, ProvisionError, ServerError, UsageError
 from wsgiload.experiment.plan import Cell, Experiment
+from wsgiload.findings.external_counts import max_sent_requests
+from wsgiload.findings.trial import FORCED_KILL
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Enforcement, Limits
 from wsgiload.limits.model import Counters
@@ -46,7 +47,7 @@ EXPERIMENT = Experiment(
     app="hello:app",
     app_dir=Path("/apps"),
     request=Request(),
-    load=LoadSettings(duration_ns=20 * NS_PER_S, warmup_ns=5 * NS_PER_S),
+    load=LoadSettings(duration_ns=20 * NS_PER_S, warmup=5.0),
     levels=(LEVEL,),
 )
 ENFORCED = Enforcement("cgroup-v1", {"cpus": 1.0}, ())
@@ -230,6 +231,24 @@ def test_shared_cores_add_a_warning_to_the_verdict_of_the_generator(
     last = cell.verdict.reasons[-1]
     assert (last.check, last.level) == ("shared-cores", "warn")
     assert "share cores" in last.message
+
+
+@pytest.mark.parametrize(
+    ("ended", "is_reported"),
+    [
+        (ServerExit(0, None, True, 9.9), False),
+        (ServerExit(None, "SIGKILL", False, 10.1), True),
+        (ServerExit(0, None, False, 10.1), False),
+        # After an interrupt, no server gets time to stop.
+        (ServerExit(None, "SIGKILL", False, 0.0), False),
+    ],
+    ids=["stopped", "ignored its signal", "left processes", "interrupted"],
+)
+def test_a_server_that_ignores_its_stop_signal_is_reported(
+    record: CellRecord, ended: ServerExit, is_reported: bool
+) -> None:
+    cell = summarise_cell(replace(record, server_exit=ended), FOUND["wsgiref"], setting())
+    assert (FORCED_KILL.name in checks_of(cell)) is is_reported
 
 
 @pytest.mark.parametrize(

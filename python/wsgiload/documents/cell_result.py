@@ -169,6 +169,9 @@ class ExitStatus(Document, frozen=True, kw_only=True):
     clean: bool
     """Whether the server ran until the stop signal, then exited within the time limit with an
     expected exit code, and left no processes behind."""
+    stopped_by: str | None = None
+    """Signal that ended a server that did not exit on its stop signal within the time limit.
+    Source: kernel. Null: it exited on its stop signal, or by itself."""
 
 
 class CellFailure(Document, frozen=True, kw_only=True):
@@ -320,3 +323,8 @@ class CellResult(Document, frozen=True, kw_only=True):
     attribution: AttributionResult | None = None
     """Events that coincided with slow requests ([attribution.md](attribution.md)). Source: samples,
     load. Null: resources were not sampled."""
+
+
+def server_of(cell: CellResult) -> str:
+    """``server@level#run`` without its level and run."""
+    return cell.id.rpartition("@")[0]

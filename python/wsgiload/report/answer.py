@@ -199,24 +199,25 @@ def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answ
         if ranking and ranking[-1].entries
         else "Nothing was measured."
     )
+    warnings = tuple(cautions(summary, ranking))
     return Answer(
         question=question_of(summary, ranking[0] if ranking else None),
         status="undecided",
         sentence=sentence,
         command_line=None,
-        needs=_needs(summary, ranking[-1]) if ranking else None,
-        warnings=tuple(cautions(summary, ranking)),
+        needs=_needs(summary, ranking[-1], warnings) if ranking else None,
+        warnings=warnings,
         ranking=ranking,
     )
 
 
-def _needs(summary: Summary, lowest: RankingLevel) -> str:
+def _needs(summary: Summary, lowest: RankingLevel, warnings: Sequence[str]) -> str:
     errors = errors_to_resolve(summary.cells, lowest)
     if errors is not None:
         return errors
     if all(entry.status == "failed" for entry in lowest.entries):
         return "resolve the failures listed below"
-    return "use lower --rates; the reasons are listed below"
+    return "use lower --rates" + ("; the reasons are listed below" if warnings else "")
 
 
 def _counts(entries: Iterable[RankingEntry]) -> str:

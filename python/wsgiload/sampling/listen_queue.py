@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -194,17 +194,30 @@ def listener_pids(port: int, root: Path = Path("/")) -> set[int] | None:
     return owners or None
 
 
+def listening_ports(pids: Iterable[int], root: Path = Path("/")) -> set[int]:
+    """The TCP ports on which these processes listen, as far as visible."""
+    ports: set[int] = set()
+    with suppress(OSError, ValueError, IndexError):
+        by_link = {f"socket:[{inode}]": port for port, inode in _listening_sockets(root / "proc")}
+        for pid in pids:
+            ports.update(by_link[link] for link in _links(root / "proc" / str(pid), by_link))
+    return ports
+
+
 def _listening_inodes(port: int, proc: Path) -> set[str]:
-    inodes: set[str] = set()
+    return {inode for listening, inode in _listening_sockets(proc) if listening == port}
+
+
+def _listening_sockets(proc: Path) -> Iterator[tuple[int, str]]:
+    """The port and the inode of each listening socket."""
     for name in ("tcp", "tcp6"):
         table = proc / "net" / name
         if name == "tcp6" and not table.exists():
             continue  # a kernel without IPv6
         for line in table.read_text().splitlines()[1:]:
             fields = line.split()
-            if int(fields[1].rpartition(":")[2], 16) == port and int(fields[3], 16) == TCP_LISTEN:
-                inodes.add(fields[9])
-    return inodes
+            if int(fields[3], 16) == TCP_LISTEN:
+                yield int(fields[1].rpartition(":")[2], 16), fields[9]
 
 
 def _processes(proc: Path) -> Iterator[Path]:
@@ -212,12 +225,16 @@ def _processes(proc: Path) -> Iterator[Path]:
 
 
 def _holds(process: Path, links: set[str]) -> bool:
+    return any(_links(process, links))
+
+
+def _links(process: Path, links: Container[str]) -> Iterator[str]:
+    """Which of these links the process has among its descriptors."""
     with suppress(OSError):
         for descriptor in (process / "fd").iterdir():
             with suppress(OSError):
-                if str(descriptor.readlink()) in links:
-                    return True
-    return False
+                if (link := str(descriptor.readlink())) in links:
+                    yield link
 
 
 def rejected_connections(socket_drops: int | None, kernel_drops: int | None) -> int | None:

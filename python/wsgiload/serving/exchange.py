@@ -20,6 +20,8 @@ MAX_HEAD_BYTES = 1 << 20
 MAX_FIELDS = 1_000
 # The remaining time may round to 0, which would make the socket non-blocking.
 MIN_WAIT_S = 0.001
+# A server may wait for the body of such a request, or reject it, if its length is missing.
+EXPECT_BODY = ("POST", "PUT", "PATCH")
 
 
 # http.client has no other way to set these limits. The last line of a head counts as a field.
@@ -40,6 +42,18 @@ class ResponseTooLarge(OSError):
 
     # None if the head alone is too long.
     status: int | None = None
+
+
+class UnfinishedResponse(OSError):
+    """The head of a response arrived, but its body did not end in time."""
+
+    def __init__(self, status: int, media_type: str, received_bytes: int) -> None:
+        self.status, self.media_type = status, media_type
+        kind = f" ({media_type})" if media_type else ""
+        super().__init__(
+            f"status {status}{kind} and a body that did not end in time: {received_bytes:,} bytes "
+            "so far"
+        )
 
 
 class _BoundedSocket(socket.socket):
@@ -103,15 +117,21 @@ class Connection:
     def exchange(self, request: Request, max_bytes: int = MAX_RESPONSE_BYTES) -> Response:
         """Send the request and read its response. Raises OSError or HTTPException."""
         self._socket.allow(self._timeout_s, max_bytes)
-        status = None
+        response = None
         try:
             _send(self._http, request)
             response = self._http.getresponse()
-            status = response.status
             return Response(response.status, response.headers, _body_of(response))
         except ResponseTooLarge as error:
-            error.status = status
+            error.status = None if response is None else response.status
             raise
+        except TimeoutError as error:
+            if response is None:
+                raise
+            media_type, received = response.headers.get("Content-Type", ""), self._socket
+            raise UnfinishedResponse(
+                response.status, media_type, received.received_bytes
+            ) from error
         except ValueError as error:  # an invalid number in the head or the framing
             raise http.client.HTTPException(f"malformed response: {error}") from error
 
@@ -143,13 +163,20 @@ def _body_of(response: http.client.HTTPResponse) -> bytes:
 
 
 def _send(connection: http.client.HTTPConnection, request: Request) -> None:
-    """Send the request like the generator, including repeated fields."""
-    names = {name.lower() for name, _ in request.headers}
-    connection.putrequest(
-        request.method, request.path, skip_host="host" in names, skip_accept_encoding=True
-    )
-    for name, value in request.headers:
-        connection.putheader(name, value)
-    if request.body is not None and "content-length" not in names:
-        connection.putheader("Content-Length", str(len(request.body)))
+    """Send the same bytes as the generator."""
+    connection.putrequest(request.method, request.path, skip_host=True, skip_accept_encoding=True)
+    for name, values in _fields(request, f"{connection.host}:{connection.port}").items():
+        for value in values:
+            connection.putheader(name, value)
     connection.endheaders(request.body)
+
+
+def _fields(request: Request, authority: str) -> dict[str, list[str]]:
+    """The header fields by lower-case name, in the order of the generator."""
+    fields: dict[str, list[str]] = {}
+    for name, value in request.headers:
+        fields.setdefault(name.lower(), []).append(value)
+    fields.setdefault("host", [authority])
+    if request.body is not None or request.method in EXPECT_BODY:
+        fields.setdefault("content-length", [str(len(request.body or b""))])
+    return fields

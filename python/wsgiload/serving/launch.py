@@ -19,15 +19,18 @@ from wsgiload.documents.cell_result import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.environments.system import install_command, missing_packages
 from wsgiload.errors import LoadError, ServerError, UsageError
+from wsgiload.interrupts import signal_name
 from wsgiload.limits import LimitedGroup
 from wsgiload.sampling.listen_queue import listener_pids
-from wsgiload.serving.log import OutputLog, last_line
+from wsgiload.serving.log import LOG_TAIL_BYTES, OutputLog, last_line
 from wsgiload.serving.settings import settings_of
 
 HOST = "127.0.0.1"
 BACKLOG = 1_024
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 POLL_S = 0.01
+# Tried, for this long each, on a server that does not exit on its stop signal.
+OTHER_SIGNALS, OTHER_SIGNAL_S = ("SIGINT", "SIGTERM"), 3.0
 LOCAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # Limited, because some servers allocate a table entry per possible file descriptor.
 MAX_FDS = 65_536
@@ -42,6 +45,8 @@ class ServerExit:
     signal: str | None
     clean: bool
     stop_s: float
+    # What ended a server that did not exit on its stop signal: another signal, or SIGKILL.
+    stopped_by: str | None = None
 
 
 def raise_fd_limit() -> None:
@@ -145,9 +150,9 @@ class ServerProcess:
         """The first process's exit code (negative: killed by that signal); None while it runs."""
         return None if self._process is None else self._process.poll()
 
-    def log_tail(self) -> str:
+    def log_tail(self, max_bytes: int = LOG_TAIL_BYTES) -> str:
         """The end of the server's output."""
-        return self.log.tail(self._log_start)
+        return self.log.tail(self._log_start, max_bytes)
 
     def describe_exit(self) -> str:
         """``exited with code 1`` or ``was killed by SIGKILL``, with the last line of its log."""
@@ -167,9 +172,11 @@ class ServerProcess:
         server = self.variant.server
         was_running = process.poll() is None
         started_ns = time.monotonic_ns()
+        stopped_by = None
         if was_running and gracefully:
             process.send_signal(signal.Signals[server.stop_signal])
             was_running = _wait(process, server.stop_timeout_s)
+            stopped_by = None if was_running else _stop_otherwise(process, server.stop_signal)
         stop_s = (time.monotonic_ns() - started_ns) / 1e9
         has_leftovers = self._has_leftovers()
         self.group.kill()
@@ -177,7 +184,7 @@ class ServerProcess:
         code = process.wait()
         clean = was_running and not has_leftovers and code in server.clean_exit_codes
         name = signal_name(-code) if code < 0 else None
-        return ServerExit(code if code >= 0 else None, name, clean, round(stop_s, 3))
+        return ServerExit(code if code >= 0 else None, name, clean, round(stop_s, 3), stopped_by)
 
     def _has_leftovers(self) -> bool:
         """Whether processes of the group outlive the first one by more than 0.5 s."""
@@ -187,6 +194,17 @@ class ServerProcess:
                 return True
             time.sleep(POLL_S)
         return False
+
+
+def _stop_otherwise(process: subprocess.Popen[bytes], stop_signal: str) -> str:
+    """Try the other usual signals on a server that ignored its own; returns the one that worked, or
+    SIGKILL, which is left to the caller."""
+    for name in OTHER_SIGNALS:
+        if name != stop_signal:
+            process.send_signal(signal.Signals[name])
+            if _wait(process, OTHER_SIGNAL_S):
+                return name
+    return "SIGKILL"
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
@@ -207,11 +225,3 @@ def require_system(variant: ServerVariant) -> None:
             f"as root run `{install_command(missing)}`",
             step="start",
         )
-
-
-def signal_name(number: int) -> str:
-    """``SIGKILL`` for 9."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

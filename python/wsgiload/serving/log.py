@@ -75,9 +75,9 @@ class OutputLog:
             file.seek(-kept, os.SEEK_END)
             return file.read() if kept == length else after_cut(file.read())
 
-    def tail(self, start: int = 0) -> str:
+    def tail(self, start: int = 0, max_bytes: int = LOG_TAIL_BYTES) -> str:
         """The end of the output after its first ``start`` bytes."""
-        return self.read(start, LOG_TAIL_BYTES).decode(errors="replace").strip()
+        return self.read(start, max_bytes).decode(errors="replace").strip()
 
     def close(self) -> None:
         """Stop reading, even if a process still writes, and complete the file."""

@@ -107,6 +107,9 @@ impl Connection for WireConnection {
         now_ns: u64,
     ) -> Result<Option<Exchanged>, NothingSent> {
         self.decoder.reset(request.is_head());
+        if request.accepts_switch {
+            self.decoder.accept_switch();
+        }
         if request.keeps_cookies {
             self.decoder.keep_set_cookies();
         }

@@ -3,7 +3,6 @@
 
 pub(crate) mod access_line;
 pub(crate) mod captures;
-pub mod catalogue;
 pub(crate) mod floor;
 pub(crate) mod json_target;
 pub(crate) mod mix;

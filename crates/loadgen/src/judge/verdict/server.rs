@@ -3,15 +3,27 @@
 
 use super::evidence::Evidence;
 use super::words::{percent, plural, rate, thousands};
-use super::{Blame, CheckResult, Level};
+use super::{Blame, Check, CheckResult, Level, NOTHING_MORE};
 use crate::judge::stationarity::{Backlog, State};
 use crate::plan::thresholds::Thresholds;
 
-/// `backlog-growth`: the backlog grew throughout the measurement, or a queue was full. The server
-/// cannot sustain the offered rate, and every quantile grows with the duration. Growth is the slope
-/// of the number of requests in the system times the duration, divided by their mean; it is 2 for a
-/// backlog that grows linearly from zero.
-pub(super) fn backlog_growth(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static BACKLOG_GROWTH: Check = Check {
+    name: "backlog-growth",
+    examines: "the growth of the number of requests in the system, and drops because of a full \
+        queue",
+    premise: "The number grew by more than `warn` times its mean. UNSTABLE: it grew by more than \
+        `unstable` times its mean, or the share of arrivals that found the queue full exceeds \
+        `unstable_turned_away`: the server cannot sustain the offered rate, and all quantiles \
+        grow with the duration. Drops are ignored with --on-busy shed or --deadline, because a \
+        single slow response can cause more of them.",
+    fix: Some("lower the rate; `wsgiload capacity` finds the highest sustainable rate"),
+    rule: backlog_growth,
+    ..NOTHING_MORE
+};
+
+/// Growth is the slope of the number of requests in the system times the duration, divided by their
+/// mean; it is 2 for a backlog that grows linearly from zero.
+fn backlog_growth(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let limits = &thresholds.backlog;
     let Backlog {
         in_system,
@@ -57,10 +69,22 @@ pub(super) fn backlog_growth(evidence: &Evidence, thresholds: &Thresholds) -> Ch
     CheckResult::Passed
 }
 
-/// `stationarity`: response times did not change during the measurement. Fires for a drift that
-/// KPSS confirms, and for a change of the median by more than a quarter, which one quantile cannot
-/// describe.
-pub(super) fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static STATIONARITY: Check = Check {
+    name: "stationarity",
+    examines: "changes in response times during the measurement",
+    premise: "Between the first and the last third, p50 changed by more than `warn_p50_drift` or \
+        p99 by more than `warn_p99_drift` (shares), and the KPSS statistic exceeds `warn_kpss`. \
+        NON-STATIONARY: the median changed by more than `non_stationary` during the measurement. \
+        Changes below `warn_ns` are ignored, and loads with fewer than 50 responses.",
+    consequence: Some(
+        "response times changed during the measurement, so p99 depends on the duration",
+    ),
+    fix: Some("use a longer --warmup; if this does not help, use a longer --duration"),
+    rule: stationarity,
+    ..NOTHING_MORE
+};
+
+fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let measured = &evidence.stationarity;
     let limits = &thresholds.stationarity;
     let (p50, p99) = (
@@ -110,8 +134,17 @@ pub(super) fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> Chec
     }
 }
 
-/// `capped`: if all connections of a limited number were busy, the load was partly a closed loop.
-pub(super) fn capped(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static CAPPED: Check = Check {
+    name: "capped",
+    examines: "requests that waited because the maximum number of connections was reached",
+    premise: "At least one request waited. While all connections are busy, the load behaves like a \
+        closed loop.",
+    fix: Some("raise --max-connections"),
+    rule: capped,
+    ..NOTHING_MORE
+};
+
+fn capped(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let waited = evidence.waited_for_connection_share;
     // In a closed loop, requests wait for a response by intention.
     let is_closed_loop = evidence.sent_in_time_share.is_none();
@@ -140,8 +173,16 @@ fn with_pools(finding: CheckResult, fix: &str, evidence: &Evidence) -> CheckResu
     }
 }
 
-/// `shed`: dropped arrivals count as failed requests.
-pub(super) fn shed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static SHED: Check = Check {
+    name: "shed",
+    examines: "requests that were dropped instead of sent",
+    premise: "At least one request was dropped. Dropped requests count as failed.",
+    fix: Some("lower the rate, or raise --max-pending"),
+    rule: shed,
+    ..NOTHING_MORE
+};
+
+fn shed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let message = format!(
         "the generator dropped {} before sending (counted as failed)",
         plural(evidence.dropped, "arrival")
@@ -150,8 +191,17 @@ pub(super) fn shed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     with_pools(finding, "lower the rate, raise --max-pending", evidence)
 }
 
-/// `failed`: every quantile is reported with the share of requests it excludes.
-pub(super) fn failed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static FAILED: Check = Check {
+    name: "failed",
+    examines: "requests without a correct response",
+    premise: "At least one request failed.",
+    consequence: Some("some requests failed; they count as infinitely slow"),
+    fix: Some("look at the failure counts and the server's log"),
+    rule: failed,
+    ..NOTHING_MORE
+};
+
+fn failed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let failed = evidence.unanswered_share;
     let message = format!(
         "{} of offered requests got no correct response",
@@ -160,8 +210,16 @@ pub(super) fn failed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     CheckResult::warn_above(Blame::Server, failed, 0.0, message)
 }
 
-/// `mixed-rates`: the quantiles of a ramp belong to no single rate.
-pub(super) fn mixed_rates(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static MIXED_RATES: Check = Check {
+    name: "mixed-rates",
+    examines: "whether the offered rate was constant",
+    premise: "The rate varied, so the quantiles describe a mixture of rates.",
+    fix: Some("measure each rate separately, for example with `wsgiload sweep`"),
+    rule: mixed_rates,
+    ..NOTHING_MORE
+};
+
+fn mixed_rates(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let Some((lowest, highest)) = evidence.offered_rates_per_s else {
         return CheckResult::Passed;
     };

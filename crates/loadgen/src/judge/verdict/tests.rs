@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::evidence::{Expected, LagImpact};
 use super::*;
 use crate::judge::derived::Known;
@@ -719,4 +721,15 @@ fn a_sentence_has_the_cause_the_check_and_the_fix() {
     );
     reason.fix = None;
     assert_eq!(reason.sentence(), "sends are late (send-lag)");
+}
+
+#[test]
+fn names_are_unique_and_every_threshold_belongs_to_a_check() {
+    let names: BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
+    assert_eq!(names.len(), CHECKS.len());
+
+    let table = serde_json::to_value(Thresholds::default()).expect("plain data");
+    for check in table.as_object().expect("a table").keys() {
+        assert!(names.contains(check.as_str()), "{check}");
+    }
 }
