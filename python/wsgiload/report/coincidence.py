@@ -44,7 +44,7 @@ def _nearest_line(name: str, found: Sequence[tuple[float, CellResult, Fingerprin
     also = f" The same applies to {words.join_names(list(others))}." if others else ""
     covered = _exposure_sentence(cell, fingerprint)
     covered = f"; {covered.removesuffix('.')}" if covered else ""
-    fix = FINGERPRINTS[name].fix
+    fix = FINGERPRINTS[name].fix or ""
     advice = f"{fix[:1].upper()}{fix[1:]}"
     return f"{server_of(cell)}: {fingerprint.sentence}{covered}.{also} {advice}"
 
