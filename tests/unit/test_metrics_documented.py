@@ -27,7 +27,7 @@ def section(title: str) -> str:
 
 
 def documented(title: str) -> list[str]:
-    return re.findall(r"^\| `([^`]+)` \|", section(title), flags=re.MULTILINE)
+    return re.findall(r"^- `([^`]+)`:", section(title), flags=re.MULTILINE)
 
 
 def test_the_page_is_current() -> None:

@@ -25,34 +25,39 @@ Generated from the declarations of the options by `make schemas`; do not edit.
 The options of `wsgiload sweep`, `load`, `capacity` and `calibrate`; `run` and `reproduce` have \
 those of `sweep`. Each can be set by its flag, by the variable `WSGILOAD_` and its key in \
 capitals, and by its key in [wsgiload.toml](your-app.md). In Python, the keys are the arguments of \
-the functions and the fields of [the options objects](python.md).
+the functions and the fields of [the options objects](python.md). A key is the long flag with `_` \
+for `-`; where it is not, it stands behind the flags.
 """
 
 
 def options_page() -> str:
-    """The content of ``docs/options.md``: a table for each section of the help."""
+    """The content of ``docs/options.md``: a list for each section of the help."""
     parts = [_HEADER]
     for section in get_args(Section):
-        parts.append(f"## {section}\n\n| key | flags | meaning | commands |\n|---|---|---|---|")
-        rows = (
-            " | ".join([*row, ", ".join(names)]) for row, names in sorted(_rows(section).items())
-        )
-        parts.append("\n".join(f"| {row} |" for row in rows) + "\n")
+        parts.append(f"## {section}\n")
+        commands_by_text = sorted(_commands_by_text(section).items())
+        parts += [
+            f"- {flags} ({', '.join(names)}): {text}"
+            for (_, flags, text), names in commands_by_text
+        ]
+        parts.append("")
     return "\n".join(parts)
 
 
-def _rows(section: str) -> dict[tuple[str, str, str], list[str]]:
+def _commands_by_text(section: str) -> dict[tuple[str, str, str], list[str]]:
     """The commands that have an option with this key, these flags and this help."""
-    rows: dict[tuple[str, str, str], list[str]] = {}
+    commands: dict[tuple[str, str, str], list[str]] = {}
     for name in COMMANDS:
         context = click.Context(wsgiload.commands[name])
         for key, option in options_by_name(context.command).items():
             if getattr(option, "section", None) == section:
                 _, text = option.get_help_record(context) or ("", "")
                 flags = ", ".join(f"`{flag}`" for flag in option.opts)
-                row = (f"`{key}`", flags, " ".join(text.replace("|", "\\|").split()))
-                rows.setdefault(row, []).append(name)
-    return rows
+                if f"--{key.replace('_', '-')}" not in option.opts:
+                    flags += f", key `{key}`"
+                row = (key, flags, " ".join(text.split()))
+                commands.setdefault(row, []).append(name)
+    return commands
 
 
 if __name__ == "__main__":

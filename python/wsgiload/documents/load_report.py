@@ -792,7 +792,8 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Quantiles over all scheduled requests. Empty if nothing was scheduled. Unit: ns. Source:
     outcomes and response times."""
     error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
-    """The error budget of each response-time quantile. Unit: ns. Source: derived."""
+    """The [error budget](statistics.md#the-error-budget) of each response-time quantile. Unit: ns.
+    Source: derived."""
     uncertainty: Uncertainty
     """Uncertainty of each quantile, and whether the quantile is resolved
     ([statistics.md](statistics.md)). Source: batches."""

@@ -147,8 +147,8 @@ def _complaints(results: Iterable[CheckResult]) -> list[str]:
 
 def markdown_catalogue(catalogue: Catalogue, results: Sequence[CheckResult]) -> str:
     """docs/servers.md: the results of the checks, and the servers that no longer run."""
-    headings = ["server", "version", "Python", "not passed", "listen backlog", "framing"]
-    headings += ["keep-alive", "concurrent requests"]
+    headings = ["server", "version", "Python", "not passed", "framing", "keep-alive"]
+    headings.append("concurrent requests")
     lines = [MARKDOWN_HEAD, _line(headings), _line(["---"] * len(headings))]
     lines += [_line(_markdown_row(result)) for result in results]
 
@@ -199,7 +199,6 @@ def _markdown_row(result: CheckResult) -> list[str]:
         result.version or "–",
         result.python or "–",
         ", ".join(name for name, check in _CHECKS if check(result) is False) or "–",
-        _number(result.backlog),
         result.framing or "–",
         {True: "yes", False: "no", None: "–"}[result.keepalive],
         _concurrent_requests(result.capacity),
