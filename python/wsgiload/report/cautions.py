@@ -54,6 +54,14 @@ _ABOUT_SERVERS = {
         "Use a longer --duration",
     ),
     "failed": ("some requests failed; they count as infinitely slow", ""),
+    "server-stall": (
+        "all requests waited for a time, so p99 shows how long the server stalled",
+        "See the server's log",
+    ),
+    "unsolicited-responses": (
+        "it sent responses without a request, so its response times are not known",
+        "Check that it sends exactly one response per request",
+    ),
     "stationarity": (
         "response times changed during the measurement, so p99 depends on the duration",
         "Use a longer --warmup",

@@ -25,13 +25,14 @@ pub struct CheckInfo {
 
 /// All checks of a load. The orchestrator has the checks that need the server or the host
 /// (`app-calls`, `kernel-drops`, `shared-cores`).
-pub const ALL: [&CheckInfo; 24] = [
+pub const ALL: [&CheckInfo; 26] = [
     &TIMESTAMP_ORDER,
     &IN_SYSTEM_COUNT,
     &INTERRUPTED,
     &ARRIVAL_COUNT,
     &NO_ARRIVAL,
     &NO_RESPONSE,
+    &UNSOLICITED,
     &CLIENT_THROTTLING,
     &SEND_LAG,
     &SEND_LAG_ABSOLUTE,
@@ -44,6 +45,7 @@ pub const ALL: [&CheckInfo; 24] = [
     &POISSON_GAPS,
     &THREAD_AGREEMENT,
     &NOISE_FLOOR,
+    &SERVER_STALL,
     &BACKLOG_GROWTH,
     &CAPPED,
     &SHED,
@@ -96,6 +98,14 @@ pub(crate) static NO_RESPONSE: CheckInfo = CheckInfo {
     fix: Some(
         "check that the server responds to this URL and that --expect-... accepts the response",
     ),
+};
+
+pub(crate) static UNSOLICITED: CheckInfo = CheckInfo {
+    name: "unsolicited-responses",
+    looks_at: "responses that arrive on an idle connection, before a request, or with another one",
+    fires_when: "The server sent a response without a request. A closed loop is then invalid: a \
+        server that is always one response ahead seems faster than it is.",
+    fix: Some("check that the server sends exactly one response per request"),
 };
 
 pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
@@ -198,6 +208,16 @@ pub(crate) static NOISE_FLOOR: CheckInfo = CheckInfo {
     fires_when: "A quantile is below three times the noise floor, so it is only an upper bound. \
         Between three and ten times the noise floor, the finding is only a diagnostic.",
     fix: Some("compare servers by CPU time per request instead, or use a machine with less noise"),
+};
+
+pub(crate) static SERVER_STALL: CheckInfo = CheckInfo {
+    name: "server-stall",
+    looks_at: "the longest time in which requests waited and no response came, to a 120th of the \
+        measurement",
+    fires_when: "At least five requests waited for at least 1 s and twice the p99 of the other \
+        requests, and the generator itself did not stall. The checks backlog-growth and \
+        stationarity then do not fire, because the stall explains what they find.",
+    fix: Some("look for what stopped or blocked the whole server, for example in its log"),
 };
 
 pub(crate) static BACKLOG_GROWTH: CheckInfo = CheckInfo {

@@ -93,13 +93,14 @@ type Check = (
 );
 
 /// All checks of a load, causes before effects.
-const CHECKS: [Check; 24] = [
+const CHECKS: [Check; 26] = [
     (&catalogue::TIMESTAMP_ORDER, bookkeeping::timestamp_order),
     (&catalogue::IN_SYSTEM_COUNT, bookkeeping::in_system_count),
     (&catalogue::INTERRUPTED, bookkeeping::interrupted),
     (&catalogue::ARRIVAL_COUNT, bookkeeping::arrival_count),
     (&catalogue::NO_ARRIVAL, bookkeeping::no_arrival),
     (&catalogue::NO_RESPONSE, bookkeeping::no_response),
+    (&catalogue::UNSOLICITED, server::unsolicited),
     (
         &catalogue::CLIENT_THROTTLING,
         disturbance::client_throttling,
@@ -115,6 +116,7 @@ const CHECKS: [Check; 24] = [
     (&catalogue::POISSON_GAPS, sending::poisson_gaps),
     (&catalogue::THREAD_AGREEMENT, sending::thread_agreement),
     (&catalogue::NOISE_FLOOR, sending::noise_floor),
+    (&catalogue::SERVER_STALL, server::server_stall),
     (&catalogue::BACKLOG_GROWTH, server::backlog_growth),
     (&catalogue::CAPPED, server::capped),
     (&catalogue::SHED, server::shed),

@@ -4,14 +4,64 @@
 use super::evidence::Evidence;
 use super::words::{percent, plural, rate, thousands};
 use super::{Blame, CheckResult, Level};
+use crate::base::clock::NS_PER_S;
 use crate::judge::stationarity::{Backlog, State};
 use crate::plan::thresholds::Thresholds;
+
+/// `unsolicited-responses`: in a closed loop, the responses before it may not have belonged to their
+/// requests either, because there was no pause in which it could arrive earlier.
+pub(super) fn unsolicited(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+    let count = evidence.unsolicited;
+    let message = format!(
+        "the server sent a response without a request on {}",
+        plural(count, "connection")
+    );
+    if evidence.is_closed_loop {
+        CheckResult::invalid_above(Blame::Server, count as f64, 0.0, message)
+    } else {
+        CheckResult::warn_above(Blame::Server, count as f64, 0.0, message)
+    }
+}
+
+const MIN_STALL_NS: u64 = NS_PER_S;
+/// A server may well take long for a few requests at once.
+const MIN_STALLED: u64 = 5;
+
+/// `server-stall`: no request ended for a long time although several waited, and the generator ran.
+pub(super) fn server_stall(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+    let Some(stall_ns) = stall_ns(evidence) else {
+        return CheckResult::Passed;
+    };
+    let seconds = stall_ns as f64 / NS_PER_S as f64;
+    let message = format!(
+        "the server gave no response for {seconds:.1} s, while {} waited",
+        plural(evidence.silence.waiting, "request")
+    );
+    CheckResult::warn_above(Blame::Server, seconds, 0.0, message)
+}
+
+fn stall_ns(evidence: &Evidence) -> Option<u64> {
+    let silence = evidence.silence;
+    let is_unusual = silence.length_ns >= MIN_STALL_NS.max(2 * silence.usual_ns);
+    let is_of_generator = 2 * evidence.stalls.longest_ns > silence.length_ns;
+    // `no-response` reports a server that never responds.
+    let is_stall = is_unusual && silence.waiting >= MIN_STALLED && evidence.ok > 0;
+    (is_stall && !is_of_generator).then_some(silence.length_ns)
+}
+
+/// Whether a stall, which another check reports, explains a backlog and changed response times.
+fn has_stalled(evidence: &Evidence) -> bool {
+    stall_ns(evidence).is_some() || evidence.stalls.longest_ns >= MIN_STALL_NS
+}
 
 /// `backlog-growth`: the backlog grew throughout the measurement, or a queue was full. The server
 /// cannot sustain the offered rate, and every quantile grows with the duration. Growth is the slope
 /// of the number of requests in the system times the duration, divided by their mean; it is 2 for a
 /// backlog that grows linearly from zero.
 pub(super) fn backlog_growth(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+    if has_stalled(evidence) {
+        return CheckResult::Passed;
+    }
     let limits = &thresholds.backlog;
     let Backlog {
         in_system,
@@ -61,6 +111,9 @@ pub(super) fn backlog_growth(evidence: &Evidence, thresholds: &Thresholds) -> Ch
 /// KPSS confirms, and for a change of the median by more than a quarter, which one quantile cannot
 /// describe.
 pub(super) fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+    if has_stalled(evidence) {
+        return CheckResult::Passed;
+    }
     let measured = &evidence.stationarity;
     let limits = &thresholds.stationarity;
     let (p50, p99) = (
