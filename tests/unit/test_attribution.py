@@ -111,6 +111,12 @@ def test_cpu_wait_during_memory_reclaim_is_not_contention() -> None:
     assert names(evidence(*waits)) == ["memory_pressure"]
 
 
+def test_a_server_that_was_stopped_most_of_the_time_was_paused() -> None:
+    stopped = {"cpu_usage_ns": 0, "queue_before": 2, "queue_after": 3}
+    steps = [busy(0, cpu_usage_ns=2 * MS), *(busy(index, **stopped) for index in range(1, 6))]
+    assert spans.total_ns(spans.paused(steps)) == 500 * MS
+
+
 def test_a_pause_needs_a_queue_an_idle_server_and_no_cpu_pressure() -> None:
     paused = {"cpu_usage_ns": 1 * MS, "queue_before": 2, "queue_after": 3}
     normal = [busy(index) for index in range(5)]

@@ -184,7 +184,8 @@ impl Connection for WireConnection {
     }
 
     fn take_refusal(&mut self) -> Option<io::Error> {
-        std::mem::take(&mut self.is_unsolicited)
+        let is_rejected = self.decoder.rejection() == Some(Rejection::Unsolicited);
+        (std::mem::take(&mut self.is_unsolicited) || is_rejected)
             .then(Rejection::unsolicited)
             .or_else(|| self.transport.take_refusal())
     }

@@ -143,13 +143,14 @@ pub fn check_catalogue_json() -> String {
 }
 
 /// All checks of a load, causes before effects.
-pub static CHECKS: [&Check; 24] = [
+pub static CHECKS: [&Check; 26] = [
     &bookkeeping::TIMESTAMP_ORDER,
     &bookkeeping::IN_SYSTEM_COUNT,
     &bookkeeping::INTERRUPTED,
     &bookkeeping::ARRIVAL_COUNT,
     &bookkeeping::NO_ARRIVAL,
     &bookkeeping::NO_RESPONSE,
+    &server::UNSOLICITED_RESPONSES,
     &disturbance::CLIENT_THROTTLING,
     &lateness::SEND_LAG,
     &lateness::SEND_LAG_ABSOLUTE,
@@ -162,6 +163,7 @@ pub static CHECKS: [&Check; 24] = [
     &sending::POISSON_GAPS,
     &sending::THREAD_AGREEMENT,
     &sending::NOISE_FLOOR,
+    &server::SERVER_STALL,
     &server::BACKLOG_GROWTH,
     &server::CAPPED,
     &server::SHED,

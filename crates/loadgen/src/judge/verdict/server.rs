@@ -1,11 +1,82 @@
-//! Checks of the server's behavior. The figures are correct, so none of these checks invalidates a
-//! load.
+//! Checks of the server's behavior. The figures are correct, so only responses without a request
+//! invalidate a load.
 
 use super::evidence::Evidence;
 use super::words::{percent, plural, rate, thousands};
 use super::{Blame, Check, CheckResult, Level, NOTHING_MORE};
+use crate::base::clock::NS_PER_S;
 use crate::judge::stationarity::{Backlog, State};
 use crate::plan::thresholds::Thresholds;
+
+pub(super) static UNSOLICITED_RESPONSES: Check = Check {
+    name: "unsolicited-responses",
+    examines: "responses that arrive on an idle connection, before a request, or with another one",
+    premise: "The server sent a response without a request. A closed loop is then invalid: a \
+        server that is always one response ahead seems faster than it is.",
+    consequence: Some("it sent responses without a request, so its response times are not known"),
+    fix: Some("check that the server sends exactly one response per request"),
+    rule: unsolicited,
+    ..NOTHING_MORE
+};
+
+/// In a closed loop, the responses before it may not have belonged to their requests either, because
+/// there was no pause in which it could arrive earlier.
+fn unsolicited(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+    let count = evidence.unsolicited;
+    let message = format!(
+        "the server sent a response without a request on {}",
+        plural(count, "connection")
+    );
+    if evidence.is_closed_loop {
+        CheckResult::invalid_above(Blame::Server, count as f64, 0.0, message)
+    } else {
+        CheckResult::warn_above(Blame::Server, count as f64, 0.0, message)
+    }
+}
+
+pub(super) static SERVER_STALL: Check = Check {
+    name: "server-stall",
+    examines: "the longest time in which requests waited and no response came, to a 120th of the \
+        measurement",
+    premise: "At least five requests waited for at least 1 s and twice the p99 of the other \
+        requests, and the generator itself did not stall. The checks backlog-growth and \
+        stationarity then do not fire, because the stall explains what they find.",
+    consequence: Some("all requests waited for a time, so p99 shows how long the server stalled"),
+    fix: Some("look for what stopped or blocked the whole server, for example in its log"),
+    rule: server_stall,
+    ..NOTHING_MORE
+};
+
+const MIN_STALL_NS: u64 = NS_PER_S;
+/// A server may well take long for a few requests at once.
+const MIN_STALLED: u64 = 5;
+
+/// No request ended for a long time although several waited, and the generator ran.
+fn server_stall(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+    let Some(stall_ns) = stall_ns(evidence) else {
+        return CheckResult::Passed;
+    };
+    let seconds = stall_ns as f64 / NS_PER_S as f64;
+    let message = format!(
+        "the server gave no response for {seconds:.1} s, while {} waited",
+        plural(evidence.silence.waiting, "request")
+    );
+    CheckResult::warn_above(Blame::Server, seconds, 0.0, message)
+}
+
+fn stall_ns(evidence: &Evidence) -> Option<u64> {
+    let silence = evidence.silence;
+    let is_unusual = silence.length_ns >= MIN_STALL_NS.max(2 * silence.usual_ns);
+    let is_of_generator = 2 * evidence.stalls.longest_ns > silence.length_ns;
+    // `no-response` reports a server that never responds.
+    let is_stall = is_unusual && silence.waiting >= MIN_STALLED && evidence.ok > 0;
+    (is_stall && !is_of_generator).then_some(silence.length_ns)
+}
+
+/// Whether a stall, which another check reports, explains a backlog and changed response times.
+fn has_stalled(evidence: &Evidence) -> bool {
+    stall_ns(evidence).is_some() || evidence.stalls.longest_ns >= MIN_STALL_NS
+}
 
 pub(super) static BACKLOG_GROWTH: Check = Check {
     name: "backlog-growth",
@@ -24,6 +95,9 @@ pub(super) static BACKLOG_GROWTH: Check = Check {
 /// Growth is the slope of the number of requests in the system times the duration, divided by their
 /// mean; it is 2 for a backlog that grows linearly from zero.
 fn backlog_growth(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+    if has_stalled(evidence) {
+        return CheckResult::Passed;
+    }
     let limits = &thresholds.backlog;
     let Backlog {
         in_system,
@@ -85,6 +159,9 @@ pub(super) static STATIONARITY: Check = Check {
 };
 
 fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+    if has_stalled(evidence) {
+        return CheckResult::Passed;
+    }
     let measured = &evidence.stationarity;
     let limits = &thresholds.stationarity;
     let (p50, p99) = (
