@@ -183,3 +183,15 @@ def _parse_levels(
             case _:
                 raise UsageError(f"{part.strip()!r} is not a range from:to:step of {noun}s", fix)
     return tuple(dict.fromkeys(levels))
+
+
+def parse_margin(text: str) -> float:
+    """``10%`` as a share; from 1 % to 100 %."""
+    match = re.fullmatch(r"([0-9.]+) ?%", text.strip())
+    try:
+        share = float(match[1]) / 100 if match else math.nan
+    except ValueError:
+        share = math.nan
+    if not 0.01 <= share <= 1:
+        raise UsageError(f"{text!r} is not a margin between 1% and 100%", "use one such as 10%")
+    return share

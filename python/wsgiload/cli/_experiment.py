@@ -63,6 +63,7 @@ def sweep_spec_of(app: str | None, flags: SweepFlags, slo: tuple[str, ...]) -> S
         runs=flags["runs"],
         compare=flags["compare"],
         budget=flags["budget"],
+        margin=flags["margin"],
         aggregate=flags["aggregate"],
         slo=slo,
         settle=flags["settle"],

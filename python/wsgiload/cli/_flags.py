@@ -35,8 +35,8 @@ class RequestFlags(TypedDict):
 class SendingFlags(TypedDict):
     """How requests are sent; in every command that generates load."""
 
-    duration: float
-    warmup: float
+    duration: float | None
+    warmup: float | None
     arrivals: Arrivals
     on_busy: OnBusy
     max_connections: int | None
@@ -134,7 +134,7 @@ class ServerFlags(TypedDict):
 class ExperimentFlags(RequestFlags, SendingFlags, ServerFlags):
     """The options that ``wsgiload sweep`` and ``wsgiload capacity`` share."""
 
-    cooldown: float
+    cooldown: float | None
     sample_interval: float
     name: str | None
     out: Path
@@ -149,6 +149,7 @@ class SweepFlags(ExperimentFlags, LoadFlags):
     runs: int | None
     compare: bool
     budget: float | None
+    margin: float
     aggregate: Method
     settle: float | None
     reruns: int | None

@@ -38,6 +38,7 @@ from wsgiload.units import (
     parse_connections,
     parse_cpus,
     parse_duration_ns,
+    parse_margin,
     parse_rate,
     parse_rates,
     parse_size_bytes,
@@ -90,6 +91,7 @@ def _checked_precision(text: str) -> str:
 DURATION = Parsed("duration", _seconds)
 SIZE = Parsed("size", parse_size_bytes)
 CPUS = Parsed("cpus", parse_cpus)
+MARGIN = Parsed("margin", parse_margin)
 RATE = Parsed("rate", parse_rate)
 RATES = Parsed("rates", parse_rates)
 CONNECTIONS = Parsed("connections", parse_connections)

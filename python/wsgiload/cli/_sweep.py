@@ -50,11 +50,11 @@ from wsgiload.cli._options import (
     DURATION,
     FILE,
     FOLDER,
+    MARGIN,
     NAMES,
     RATES,
     SIZE,
     VARIABLE,
-    duration_option,
     load_options,
     output_options,
     request_options,
@@ -148,7 +148,13 @@ _level_options = together(
         type=CONNECTIONS,
         help="Numbers of concurrent connections (users) in a closed loop, as a list or a range. Replaces --rates.",
     ),
-    option("Load", "--warmup", type=DURATION, default="2s", help=described(LoadOptions, "warmup")),
+    option(
+        "Load",
+        "--warmup",
+        type=DURATION,
+        show_default="2s, 0.5s in a race",
+        help=described(LoadOptions, "warmup"),
+    ),
     option(
         "Load",
         "--warmup-requests",
@@ -159,7 +165,7 @@ _level_options = together(
         "Load",
         "--cooldown",
         type=DURATION,
-        default="1s",
+        show_default="1s, 0.2s in a race",
         help=described(LoadOptions, "cooldown"),
     ),
     option(
@@ -272,6 +278,7 @@ _procedure_options = together(
     option("Procedure", "--runs", type=WholeNumber(1, 1000), help=_sweep("runs")),
     option("Procedure", "--compare", is_flag=True, help=_sweep("compare")),
     option("Procedure", "--budget", type=DURATION, help=_sweep("budget")),
+    option("Procedure", "--margin", type=MARGIN, default="10%", help=_sweep("margin")),
     option(
         "Procedure",
         "--aggregate",
@@ -302,7 +309,14 @@ _procedure_options = together(
 @click.command(cls=GridCommand, examples=EXAMPLES)
 @click.argument("app", required=False)
 @_level_options
-@duration_option()
+@option(
+    "Load",
+    "-d",
+    "-z",
+    "--duration",
+    type=DURATION,
+    help="Duration of the measurement.  [default: as long as p99 needs; 10s with --runs, --compare or --slo]",
+)
 @load_options(f"{DEFAULT_MAX_CONNECTIONS:,}")
 @_server_options
 @_limit_options
