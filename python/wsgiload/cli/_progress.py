@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 
 from wsgiload.analysis.absence import enough_requests
-from wsgiload.analysis.ranking import level_words
 from wsgiload.attribution.intervention import Half
 from wsgiload.cli._live import LiveView
 from wsgiload.cli._live_frame import Stage
@@ -26,6 +25,7 @@ from wsgiload.sampling.running_load import RunningLoad
 from wsgiload.sweeps.outlook import Outlook, standing_words
 from wsgiload.sweeps.raced import NextLaunch
 from wsgiload.sweeps.sweep import SweepEvents
+from wsgiload.units import level_words
 
 
 class Progress(SweepEvents):
