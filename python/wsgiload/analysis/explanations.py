@@ -70,7 +70,7 @@ _OF_SWEEPS = (
     _one(
         "limits",
         "the limits reported by the kernel",
-        "A limit could not be enforced, and --limits best-effort permitted a trial without it.",
+        "A limit could not be enforced, and --limits strict was not given.",
         "run as root, or see docs/limits.md",
     ),
     _one(

@@ -260,7 +260,7 @@ _limit_options = together(
         "Limits",
         "--limits",
         type=click.Choice(get_args(Policy)),
-        default="strict",
+        default="best-effort",
         help=_limit("policy"),
     ),
     option("Limits", "--server-cpus", help=_limit("server_cpus")),

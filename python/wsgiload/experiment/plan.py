@@ -47,8 +47,8 @@ class ResourceLimits:
         cpus: CPU limit of the server, in cores.
         memory_bytes: Memory limit of the server (swap disabled).
         pids: Maximum number of processes and threads of the server.
-        policy: Action if a limit cannot be enforced: fail (strict) or flag the result
-            (best-effort). With none, no limits are set.
+        policy: Action if a limit cannot be enforced: flag the result (best-effort) or fail
+            (strict). With none, no limits are set.
         server_cpus: CPUs to pin the server to, such as 1 or 2-3. Default: chosen automatically.
         client_cpus: CPUs to pin the load generator to. Default: chosen automatically.
         user: User as whom the server, its setup, its services and the import check run (only as
@@ -58,7 +58,7 @@ class ResourceLimits:
     cpus: float | None = 1.0
     memory_bytes: int | None = 512 * 1024**2
     pids: int | None = 512
-    policy: Policy = "strict"
+    policy: Policy = "best-effort"
     server_cpus: tuple[int, ...] | None = None
     client_cpus: tuple[int, ...] | None = None
     user: str | None = None
