@@ -328,3 +328,14 @@ def test_a_deleted_directory_is_not_called_a_full_disk(directory: RunDirectory) 
     shutil.rmtree(directory.path)
     with pytest.raises(UsageError, match=r"was deleted or moved during the run; start a new run$"):
         directory.write_cell("a@1#1", None, [Sample(10, 0, Counters())])
+
+
+def test_git_ignores_the_default_folder_and_no_other(tmp_path: Path) -> None:
+    for out in (".wsgiload/runs", "elsewhere/runs"):
+        RunDirectory(tmp_path / out, "t")
+    assert (tmp_path / ".wsgiload/.gitignore").read_text() == "*\n"
+    assert list(tmp_path.rglob(".gitignore")) == [tmp_path / ".wsgiload/.gitignore"]
+
+    (tmp_path / ".wsgiload/.gitignore").write_text("runs\n")
+    RunDirectory(tmp_path / ".wsgiload/runs", "t")
+    assert (tmp_path / ".wsgiload/.gitignore").read_text() == "runs\n", "the user's file is kept"

@@ -8,6 +8,7 @@ import click
 
 from wsgiload.analysis.explanation import Explanation
 from wsgiload.analysis.explanations import explanation_of, explanations
+from wsgiload.cli._completion import complete_checks
 from wsgiload.cli._help import HelpfulCommand
 
 EXAMPLES = (
@@ -18,7 +19,7 @@ EXAMPLES = (
 
 
 @click.command("explain", cls=HelpfulCommand, examples=EXAMPLES)
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_checks)
 def explain(name: str | None) -> int:
     """Explain a check or alarm, such as send-lag. Without NAME, list all of them."""
     lines = _list() if name is None else _explained(explanation_of(name))

@@ -24,6 +24,12 @@ from wsgiload.analysis.threshold import (
 )
 from wsgiload.capacity_search.rates import require_rates
 from wsgiload.catalogue.contract import Interface, Profile
+from wsgiload.cli._completion import (
+    complete_apps,
+    complete_bundled_apps,
+    complete_runs,
+    complete_servers,
+)
 from wsgiload.cli._decide import code_of_answer
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._dry_run import (
@@ -176,6 +182,7 @@ _server_options = together(
         "Server",
         "--servers",
         type=NAMES,
+        shell_complete=complete_servers,
         help="Servers to measure, from `wsgiload servers list` or from tables [servers.NAME] in wsgiload.toml. alias=NAME runs NAME under an alias; NAME==VERSION runs another version.  [default: all servers in wsgiload.toml; if there are none, servers that need no system packages]",
     ),
     option("Server", "--servers-from", type=FOLDER, metavar="DIR", help=_server("servers_from")),
@@ -229,7 +236,7 @@ _server_options = together(
     option("Server", "--workers", type=WholeNumber(min=1), help=_server("workers")),
     option("Server", "--server-threads", type=WholeNumber(min=1), help=_server("server_threads")),
     option("Server", "--grid", multiple=True, metavar="NAME=A,B,...", help=_server("grid")),
-    option("Server", "--app-name", help=_server("app_name")),
+    option("Server", "--app-name", help=_server("app_name"), shell_complete=complete_bundled_apps),
     option(
         "Request", "--path", help="Path of all requests.  [default: /, or the bundled app's path]"
     ),
@@ -285,6 +292,7 @@ _procedure_options = together(
         "Procedure",
         "--resume",
         type=FOLDER,
+        shell_complete=complete_runs,
         metavar="RUN",
         help="Continue the interrupted experiment in run directory RUN with its stored plan.",
     ),
@@ -300,7 +308,7 @@ _procedure_options = together(
 
 
 @click.command(cls=GridCommand, examples=EXAMPLES)
-@click.argument("app", required=False)
+@click.argument("app", required=False, shell_complete=complete_apps)
 @_level_options
 @duration_option()
 @load_options(f"{DEFAULT_MAX_CONNECTIONS:,}")
