@@ -140,7 +140,8 @@ def test_without_systemd_a_missing_permission_needs_root_or_another_container(
     monkeypatch.setattr(sys, "argv", ["/home/u/.venv/bin/wsgiload", "sweep"])
     monkeypatch.setattr(sys, "orig_argv", ["python", "/home/u/.venv/bin/wsgiload", "sweep", "a b"])
 
-    fix = f"sudo {sys.executable} /home/u/.venv/bin/wsgiload sweep 'a b' --user {2**31}"
+    cache = 'WSGILOAD_CACHE_DIR="${WSGILOAD_CACHE_DIR:-$HOME/.cache/wsgiload}"'
+    fix = f"sudo {cache} {sys.executable} /home/u/.venv/bin/wsgiload sweep 'a b' --user {2**31}"
     with pytest.raises(LimitsError) as caught:
         select_backend(REQUESTED, kernel.root)
     assert str(caught.value).endswith(f"; {fix}, or use --limits best-effort") is not is_root

@@ -94,7 +94,9 @@ def _as_root() -> str:
     """This command as root, with the app running as the present user."""
     is_command = Path(sys.argv[0]).stem in ("wsgiload", "__main__")
     words = [sys.executable, *sys.orig_argv[1:]] if is_command else ["wsgiload", "…"]
-    return f"sudo {shlex.join(words)} --user {user_name(os.geteuid())}"
+    # The servers must be where the user can read them.
+    cache = 'WSGILOAD_CACHE_DIR="${WSGILOAD_CACHE_DIR:-$HOME/.cache/wsgiload}"'
+    return f"sudo {cache} {shlex.join(words)} --user {user_name(os.geteuid())}"
 
 
 def user_name(user_id: int) -> str:
