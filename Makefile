@@ -83,8 +83,10 @@ audit-dependencies: $(VENV)/.installed ## Check licenses, sources and known vuln
 	  cargo install --locked --root $(AUDIT_TOOLS) --version 0.20.2 cargo-deny
 	$(BIN)/python tools/audit-dependencies
 
-schemas: build ## Regenerate the JSON Schemas and docs/metrics.md from the document types
+schemas: build ## Regenerate the types of plans, the JSON Schemas, and what docs/ says of options, keys, checks, alarms and fingerprints
 	$(BIN)/python -m wsgiload.documents.generate .
+	$(BIN)/python -m wsgiload.cli.reference .
+	$(BIN)/python -m wsgiload.cli._finding_pages .
 
 build: $(VENV)/.built ## Build .venv with wsgiload, target/release/loadgen and target/release/refsrv
 

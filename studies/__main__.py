@@ -1,6 +1,7 @@
-"""Store the results of `wsgiload reproduce` and write docs/studies.md.
+"""Judge and store the results of `wsgiload reproduce`, and write docs/studies.md.
 
 Examples:
+    python -m studies judge .wsgiload/runs/RUN    print the judged claims and the original tables
     python -m studies store .wsgiload/runs/*      store the newest run of each experiment file
     python -m studies write                       write docs/studies.md and its charts
 """
@@ -12,10 +13,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from studies.claims import judged
 from studies.extract import extract
+from studies.originals import original_of
 from studies.page import files
 from studies.results import StudyRun, read_runs, write_run
-from wsgiload.errors import UsageError
+from studies.tables import claims_tables, tables_markdown, tool_tables
+from wsgiload import UsageError
+from wsgiload.report.cells import read_sweep
+from wsgiload.report.run_files import read_run
 
 ROOT = Path(__file__).parent.parent
 
@@ -30,13 +36,17 @@ def main(words: Sequence[str] | None = None) -> int:
     actions = parser.add_subparsers(dest="action", required=True)
     store = actions.add_parser("store", help="store the newest run of each experiment file")
     store.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directory")
+    judge = actions.add_parser("judge", help="print the judged claims and the original tables")
+    judge.add_argument("run", type=Path, metavar="RUN", help="run directory")
     actions.add_parser("write", help="write docs/studies.md and its charts")
     parser.add_argument(
         "--root", type=Path, default=ROOT, help="the wsgiload checkout (default: this one)"
     )
     arguments = parser.parse_args(words)
     try:
-        if arguments.action == "store":
+        if arguments.action == "judge":
+            _judge(arguments.run)
+        elif arguments.action == "store":
             _store(arguments.root, arguments.runs)
         else:
             _write(arguments.root)
@@ -44,6 +54,15 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"studies: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _judge(directory: Path) -> None:
+    files = read_run(directory)
+    name = files.summary.experiment.name
+    original = original_of(directory, name)
+    claims = claims_tables(judged(str(name), files.summary, files.loads))
+    tables = tool_tables(original.tables, read_sweep(files.summary), files.loads)
+    print(tables_markdown([*claims, *tables]))
 
 
 def _store(root: Path, directories: Sequence[Path]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 
 from studies.results import Figure, Row, StudyRun
-from wsgiload.report.palette import DARK, LIGHT
+from wsgiload.report.page import DARK, LIGHT
 from wsgiload.units import three_digits
 
 WIDTH, MARGIN, LABELS, GAP = 900, 16, 132, 28

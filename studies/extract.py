@@ -10,10 +10,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
+from studies.claims import judged
 from studies.command import command_of
+from studies.originals import original_of
 from studies.results import (
     Figure,
     Finding,
@@ -24,16 +27,26 @@ from studies.results import (
     StoredTable,
     StudyRun,
 )
-from wsgiload.analysis import claim_results
-from wsgiload.analysis.aggregate import figures_of, level_of
-from wsgiload.analysis.claims import judged
-from wsgiload.documents.cell_result import CellResult
+from studies.runs import (
+    Estimate,
+    Results,
+    as_tenths,
+    cores,
+    failed_share,
+    load_of,
+    max_ms,
+    mean_ms,
+    mean_of,
+    median_of,
+    memory_mb,
+)
+from studies.tables import tool_tables
+from wsgiload import CellResult, UsageError
+from wsgiload.analysis.aggregate import level_of
 from wsgiload.documents.over_cells import Aggregate
 from wsgiload.documents.run_info import RunInfo
-from wsgiload.errors import UsageError
 from wsgiload.report.cells import Cell, conditions, read_sweep
 from wsgiload.report.run_files import RunFiles, read_run
-from wsgiload.report.tool_tables import Style, tool_tables
 
 NS_PER_MS = 1e6
 BYTES_PER_MIB, BYTES_PER_GIB = 1 << 20, 1 << 30
@@ -50,16 +63,14 @@ def extract(directory: Path, experiments: Path) -> StudyRun:
     """
     files = read_run(directory)
     facts, sweep = files.summary.experiment, read_sweep(files.summary)
-    path = experiments / f"{facts.name}.toml"
-    if facts.name is None or not path.is_file():
-        known = ", ".join(sorted(one.stem for one in experiments.glob("*.toml")))
-        raise UsageError(f"{directory} is not from `wsgiload reproduce`", f"store a run of {known}")
+    original = original_of(directory, facts.name)
+    assert facts.name is not None
     if files.summary.status != "complete":
         fix = f"finish it: wsgiload sweep --resume {directory}"
         raise UsageError(f"{directory} was {files.summary.status}", fix)
 
+    path = experiments / f"{facts.name}.toml"
     table = tomllib.loads(path.read_text(encoding="utf-8"))
-    style: Style = table["tables"]
     command = command_of(facts, table)
     cells = [cell.result for cell in sweep.cells]
     limit = facts.memory_bytes
@@ -84,7 +95,7 @@ def extract(directory: Path, experiments: Path) -> StudyRun:
         claims=_claims(facts.name, files, command),
         tables=tuple(
             StoredTable(title=one.title, headings=one.headings, rows=one.rows)
-            for one in tool_tables(style, sweep, files.loads)
+            for one in tool_tables(original.tables, sweep, files.loads)
         ),
     )
 
@@ -159,7 +170,7 @@ class _Place:
 
 
 def _rows(files: RunFiles, cells: Sequence[CellResult]) -> tuple[Row, ...]:
-    counted = {one.id for one in claim_results.Results.of(files.summary, files.loads).cells}
+    counted = {one.id for one in Results.of(files.summary, files.loads).cells}
     aggregates = {
         (one.server, one.rate, one.connections): one for one in files.summary.aggregates or ()
     }
@@ -184,21 +195,17 @@ def _row(place: _Place) -> Row:
     return Row(
         server=name_of(first),
         setting=setting_of(first),
-        load=claim_results.load_of(first),
+        load=load_of(first),
         runs=len(runs),
         trials=len(place.trials),
         throughput_per_s=_over_runs(place, "goodput"),
-        failed_share=_figure(claim_results.failed_share(runs)),
-        mean_ms=_figure(
-            claim_results.mean_of(runs, claim_results.mean_ms, claim_results.as_tenths)
-        ),
+        failed_share=_figure(failed_share(runs)),
+        mean_ms=_figure(mean_of(runs, mean_ms, as_tenths)),
         p99_ms=_p99_ms(place),
         is_p99_beyond=_is_p99_beyond(place),
-        slowest_ms=_rounded(
-            max((claim_results.max_ms(cell) or 0.0 for cell in runs.values()), default=None)
-        ),
-        cpu_cores=_rounded(claim_results.median_of(runs, claim_results.cores)),
-        memory_mb=_rounded(claim_results.median_of(runs, claim_results.memory_mb)),
+        slowest_ms=_rounded(max((max_ms(cell) or 0.0 for cell in runs.values()), default=None)),
+        cpu_cores=_rounded(median_of(runs, cores)),
+        memory_mb=_rounded(median_of(runs, memory_mb)),
         problem=None if runs else Cell(first).verdict_words(),
     )
 
@@ -212,11 +219,12 @@ def _p99_ms(place: _Place) -> Figure:
     return Figure(value=figure.value, low=_in(low, NS_PER_MS), high=_in(high, NS_PER_MS))
 
 
-def _over_runs(place: _Place, name: str, unit: float = 1.0) -> Figure:
+def _over_runs(place: _Place, name: Literal["goodput", "p99"], unit: float = 1.0) -> Figure:
     """The geometric mean with its interval, or the median if there is no interval, in this unit."""
     if place.aggregate is None or not place.runs:
         return Figure()
-    figure = figures_of(place.aggregate.figures, name)
+    figures = place.aggregate.figures
+    figure = figures.goodput if name == "goodput" else figures.p99
     low, high = figure.interval_95 or (None, None)
     middle = figure.median if figure.mean is None else figure.mean
     return Figure(value=_in(middle, unit), low=_in(low, unit), high=_in(high, unit))
@@ -226,7 +234,7 @@ def _is_p99_beyond(place: _Place) -> bool:
     """Whether it has no finite value in half of the runs."""
     if place.aggregate is None or not place.runs:
         return False
-    p99 = figures_of(place.aggregate.figures, "p99")
+    p99 = place.aggregate.figures.p99
     return p99.median is None and "no finite value" in (p99.reason or "")
 
 
@@ -251,7 +259,7 @@ def setting_of(cell: CellResult) -> str:
     )
 
 
-def _figure(estimate: claim_results.Estimate | None) -> Figure:
+def _figure(estimate: Estimate | None) -> Figure:
     if estimate is None:
         return Figure()
     low, high = estimate.bounds or (None, None)

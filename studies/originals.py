@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+
+from studies.results import FAIR
+from studies.tables import Style
+from wsgiload import UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A published comparison; ``flaws`` are the flaws of its method, ``names`` explains our names
-    of servers."""
+    """A published comparison. ``tables`` is the format of its tables, ``flaws`` are the flaws of
+    its method, ``names`` explains our names of servers."""
 
     name: str
     heading: str
+    tables: Style
     did: str
     flaws: str
     names: str = ""
@@ -21,6 +27,7 @@ ORIGINALS: tuple[Original, ...] = (
     Original(
         "appdynamics-2016",
         "AppDynamics, 2016",
+        "appdynamics",
         "wrk measured six servers with default settings, on two cores with 512 MiB of memory, at "
         "100 to 10,000 connections for 30 s each. Each response had two bytes. Of four runs, the "
         "lowest and the highest result were dropped.",
@@ -33,6 +40,7 @@ ORIGINALS: tuple[Original, ...] = (
     Original(
         "kgriffs-2012",
         "kgriffs, 2012",
+        "httperf",
         "httperf measured uWSGI, gunicorn and gevent on two cores, with one worker each, at rising "
         "rates. Every request opened a new connection and got 1 KB of JSON.",
         "uWSGI's HTTP router is a second process, so uWSGI used two cores; the other servers used "
@@ -41,6 +49,7 @@ ORIGINALS: tuple[Original, ...] = (
     Original(
         "ziade-2012",
         "Ziadé, 2012",
+        "funkload",
         "FunkLoad measured two servers with 50 processes each: gunicorn with gevent, and "
         "Chaussette with several backends (such as meinheld), managed by Circus. Each measurement "
         "had 50 to 400 users and took 120 s. In part 1, the app sleeps for 100 ms and writes a "
@@ -54,6 +63,7 @@ ORIGINALS: tuple[Original, ...] = (
     Original(
         "dyedov-2012",
         "Dyedov, 2012",
+        "ab",
         "ab measured gunicorn and uWSGI, both with gevent and behind nginx, at 1 to 300 "
         "connections, with 10,000 requests per load level. The app fetches a document from another "
         "server.",
@@ -63,6 +73,7 @@ ORIGINALS: tuple[Original, ...] = (
     Original(
         "slides-2013",
         "WSGI servers (slides), 2013",
+        "httperf",
         "httperf measured uWSGI, CherryPy, gevent on CPython and gevent on PyPy at 1,000, 2,000 "
         "and 3,000 requests/s, with 10,000 requests per rate and a new connection per request. "
         "The ranking of the other servers comes from an older comparison (2010).",
@@ -72,3 +83,13 @@ ORIGINALS: tuple[Original, ...] = (
         "`pypy-gevent-warm` is measured after a warm-up of at least 1,000 requests.",
     ),
 )
+
+
+def original_of(run: Path, name: str | None) -> Original:
+    """The comparison that a run repeats, with original or with fair settings; ``name`` is that of
+    its experiment file. Raises UsageError for a run of another experiment."""
+    for original in ORIGINALS:
+        if name in (original.name, original.name + FAIR):
+            return original
+    known = ", ".join(one.name for one in ORIGINALS)
+    raise UsageError(f"{run} is not from `wsgiload reproduce`", f"name a run of {known}")

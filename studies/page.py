@@ -11,10 +11,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from studies.charts import chart, load_words
+from studies.claims import claims_of
 from studies.originals import ORIGINALS, Original
 from studies.results import FAIR, Figure, Finding, Machine, Row, ServerVersion, StudyRun
 from studies.sentences import first_paragraph, study_sentences
-from wsgiload.analysis.claims import claims_of
 from wsgiload.report.words import MISSING
 from wsgiload.units import three_digits
 

@@ -12,8 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from wsgiload.analysis.claim_judgement import Status
-from wsgiload.errors import UsageError
+from studies.judgement import Status
+from wsgiload import UsageError
 
 FOLDER = Path("docs", "studies")
 FAIR = "-fair"

@@ -5,37 +5,39 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 from wsgiload.attribution.host_disturbance import MAX_FOREIGN_CPU, MAX_STEAL
 from wsgiload.doctor.checks import CpuTimes, read_cpu_times
 
 PERIOD_S = 1.0
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 ROOT = Path("/")
 
 
 @dataclass(slots=True)
 class OwnProcesses:
-    """The CPU ticks of this process and its descendants, also of those that another process
-    adopted."""
+    """This process and its descendants, also those that another process adopted."""
 
-    pids: set[int] = field(default_factory=lambda: {os.getpid()})
+    processes: set[psutil.Process] = field(default_factory=lambda: {psutil.Process()})
 
-    def total(self) -> int:
-        """The ticks that they have used so far, with those of the children that they waited for."""
-        stats = {pid: fields for pid in _pids() if (fields := _stat(pid)) is not None}
-        children: dict[int, list[int]] = {}
-        for pid, (parent, _) in stats.items():
-            children.setdefault(parent, []).append(pid)
-
-        pending, self.pids = list(self.pids), set()
-        while pending:
-            pid = pending.pop()
-            if pid in stats and pid not in self.pids:
-                self.pids.add(pid)
-                pending += children.get(pid, [])
-        return sum(stats[pid][1] for pid in self.pids)
+    def total(self) -> float:
+        """The CPU ticks that they have used so far, with those of the children that they waited
+        for."""
+        used_s = 0.0
+        for process in list(self.processes):
+            with suppress(psutil.NoSuchProcess):
+                self.processes.update(process.children(recursive=True))
+        for process in list(self.processes):
+            try:
+                used_s += sum(process.cpu_times()[:4])
+            except psutil.NoSuchProcess:
+                self.processes.remove(process)
+        return used_s * TICKS_PER_S
 
 
 class HostWatch(threading.Thread):
@@ -58,21 +60,8 @@ class HostWatch(threading.Thread):
             before, own_before = after, own_after
 
 
-def is_disturbed(before: CpuTimes, after: CpuTimes, own: int) -> bool:
+def is_disturbed(before: CpuTimes, after: CpuTimes, own: float) -> bool:
     """Whether a period was disturbed in which the tests used ``own`` ticks."""
     total = after.total - before.total
     foreign = after.busy - before.busy - own
     return foreign > MAX_FOREIGN_CPU * total or after.stolen - before.stolen > MAX_STEAL * total
-
-
-def _pids() -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-
-
-def _stat(pid: int) -> tuple[int, int] | None:
-    """The parent, and the ticks of the process and of the children that it has waited for."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return int(fields[1]), sum(map(int, fields[11:15]))

@@ -20,10 +20,7 @@ command line. All errors derive from ``WsgiloadError``. ``load`` and ``sweep`` b
 them.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-
+# Nothing slow is imported here: an interrupt before the command line can handle it is a traceback.
 from wsgiload.first_use import IMPORTING
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -141,6 +138,8 @@ def __getattr__(name: str) -> object:
     """Import a public name on first access (PEP 562)."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     with IMPORTING:
         value: object = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value

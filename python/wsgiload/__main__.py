@@ -1,8 +1,6 @@
 """The entry point of the command ``wsgiload`` and of ``python -m wsgiload``: prepares the standard
 streams, and catches an interrupt that arrives while the command line is imported."""
 
-from __future__ import annotations
-
 import os
 import sys
 

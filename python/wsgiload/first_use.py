@@ -5,8 +5,6 @@ another thread of its parent could complete. Both are made when ``wsgiload`` is 
 hooks that are added during a fork are called after it but not before.
 """
 
-from __future__ import annotations
-
 import os
 from _thread import RLock  # threading is slow to import
 

@@ -1,4 +1,4 @@
-"""Replaces or delays interrupts during operations that must not stop halfway."""
+"""Replaces or delays interrupts during operations that must not stop halfway; names signals."""
 
 from __future__ import annotations
 
@@ -45,3 +45,11 @@ def uninterrupted() -> Iterator[None]:
         yield
     if received:
         raise KeyboardInterrupt
+
+
+def signal_name(number: int) -> str:
+    """``SIGKILL`` for 9."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -38,8 +38,6 @@ _SIZE_BYTES = {
     "gb": 1000**3,
 }
 _SHOWN_UNITS = ((NS_PER_S, "s"), (1_000_000, "ms"), (1_000, "µs"))
-# The time units of rates.
-_RATE_UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)", re.IGNORECASE)
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 Number = TypeVar("Number", int, float)
@@ -133,20 +131,25 @@ def parse_cpus(text: str) -> float:
 
 
 def parse_rate(text: str) -> float:
-    """Parse ``500``, ``500/s`` or ``3000/m``. Returns a rate per second."""
+    """Parse ``500``, ``500/s``, ``3000/m`` or ``1/10s``. Returns a rate per second."""
     try:
         return rate_per_s(text)
     except ValueError:
-        raise UsageError(f"{text!r} is not a rate", "write it like 500, 500/s or 3000/m") from None
+        fix = "write it like 500, 500/s, 3000/m or 1/10s"
+        raise UsageError(f"{text!r} is not a rate", fix) from None
 
 
 def rate_per_s(text: str) -> float:
     """Like :func:`parse_rate`, but raises ``ValueError`` for an invalid rate."""
-    number, slash, unit = text.partition("/")
-    unit_s = _RATE_UNIT_S.get(unit.strip().lower()) if slash else 1.0
-    if unit_s is None:
-        raise ValueError(text)
-    return float(number) / unit_s
+    number, slash, period = text.partition("/")
+    if not slash:
+        return float(number)
+    period = period.strip()
+    try:
+        period_ns = parse_duration_ns(period if period[:1].isdigit() else f"1{period or '/'}")
+        return float(number) * NS_PER_S / period_ns
+    except (UsageError, ZeroDivisionError):
+        raise ValueError(text) from None
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
@@ -183,3 +186,10 @@ def _parse_levels(
             case _:
                 raise UsageError(f"{part.strip()!r} is not a range from:to:step of {noun}s", fix)
     return tuple(dict.fromkeys(levels))
+
+
+def level_words(rate: float | None, connections: int | None) -> str:
+    """``3,000/s``, or ``50 connections``."""
+    if rate is not None:
+        return f"{rate:,.10g}/s"
+    return f"{connections:,} connection{'' if connections == 1 else 's'}"

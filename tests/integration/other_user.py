@@ -43,6 +43,7 @@ def note(role):
         "role": role, "uids": os.getresuid(), "gids": os.getresgid(), "groups": os.getgroups(),
         "account": [os.environ.get(name) for name in ("HOME", "USER", "LOGNAME")],
         "setting": os.environ.get("SETTING"),
+        "capabilities": next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff")),
         "left": leave_groups() if os.geteuid() else None, "cgroups": Path("/proc/self/cgroup").read_text(),
         "shim": None if shim is None else [Path(shim.__file__).stat().st_uid,
             Path(shim.__file__).parents[1].stat().st_uid, Path(shim.__file__).parents[1].stat().st_mode],
@@ -148,6 +149,7 @@ def require_everything_ran_as(place: Place, sweep: CommandResult) -> None:
         assert facts["uids"] == [user.uid] * 3 and facts["gids"] == [user.gid] * 3, facts
         assert facts["groups"] in ([], [user.gid]), facts
         assert facts["account"] == [user.home, user.name, user.name], facts
+        assert facts["capabilities"] == "0" * 16, facts
         assert facts["setting"] == "given" or facts["role"] == "service"
         assert facts["left"] == [] and "/wsgiload-" in facts["cgroups"], facts
     (shim,) = {tuple(facts["shim"]) for facts in seen if facts["role"] == "server"}

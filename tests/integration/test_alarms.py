@@ -1,7 +1,4 @@
-"""Reproduces the cause of each alarm with a real server, network and client.
-
-docs/alarms.md lists the cause of each alarm.
-"""
+"""Reproduces the cause of each alarm with a real server, network and client."""
 
 from __future__ import annotations
 
@@ -18,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.analysis.alarms import FLAT_WITHIN
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.environments.system import install_command, missing_packages
+from wsgiload.findings.of_trials import alarm_records
+from wsgiload.findings.over_cells import FLAT_WITHIN
 from wsgiload.loads.reference_server import BUILT
 
 from .catalogue import catalogue_server
@@ -30,22 +28,7 @@ from .reference import inconclusive, needs_reference, reference
 from .target import CountingServer, SomeInTwoWrites, TwoWrites
 
 BRIEFLY = ("--duration", "3s", "--warmup", "0s", "--cooldown", "0s", "--quiet")
-ALARMS = {
-    "cached-response",
-    "closed-loop-stalls",
-    "dead-interval",
-    "flat-throughput",
-    "idle-server",
-    "littles-law",
-    "memory-growth",
-    "nagle-delay",
-    "network-resources",
-    "no-keepalive",
-    "rate-not-reached",
-    "run-spread",
-    "uneven-connections",
-    "wrong-responses",
-}
+ALARMS = {one.name for one in alarm_records()}
 on_servers = [pytest.mark.servers, pytest.mark.limits]
 # These tests look for effects far larger than those of a disturbed host, which therefore must not
 # make a trial invalid.

@@ -1,4 +1,4 @@
-"""Experiment files and studies: their title, notes and tables are stored with the results."""
+"""Experiment files and studies: their title and notes are stored with the results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ FILE = """
 title = "Two levels"
 source = "a wiki"
 notes = ["The first note."]
-tables = "ab"
 app-name = "ok"
 servers = ["waitress"]
 connections = [2, 4]
@@ -27,7 +26,7 @@ connections = 2
 """
 
 
-def test_the_report_of_an_experiment_file_has_its_title_notes_and_tables(command: Command) -> None:
+def test_the_report_of_an_experiment_file_has_its_title_and_notes(command: Command) -> None:
     (command.folder / "mine.toml").write_text(FILE)
     result = command.run("run", "mine.toml", "--scale", "one")
 
@@ -45,13 +44,6 @@ def test_the_report_of_an_experiment_file_has_its_title_notes_and_tables(command
     )
     assert "Two levels" in result.out.splitlines()
 
-    tables = (result.run_dir / "tables.md").read_text()
-    assert tables.splitlines()[0] == "# Two levels"
-    assert tables in result.out
-    (row,) = [line for line in tables.splitlines() if line.startswith("| 2 |")]
-    requests = float(row.split("|")[2])
-    assert requests == result.cells["waitress@c2#1"]["outcomes"]["ok"] > 0
-
 
 def test_options_change_the_scale_of_a_reproduced_study(command: Command) -> None:
     args = shlex.split(
@@ -64,22 +56,4 @@ def test_options_change_the_scale_of_a_reproduced_study(command: Command) -> Non
         assert cell["failure"] is None
         assert cell["outcomes"]["ok"] > 0
         assert cell["services"][0]["name"] == "upstream"
-    assert (result.run_dir / "tables.md").read_text().count("Requests per second") == 2
     assert "scale quick: " in result.err
-
-
-def test_a_reproduction_evaluates_the_claims_of_the_original_study(command: Command) -> None:
-    args = ("--servers", "cherrypy", "--rates", 100, "--duration", "500ms", "--runs", 1)
-    result = command.run("reproduce", "slides-2013", *args, "--warmup-requests", 20)
-
-    (cell,) = result.cells.values()
-    assert (cell["server"], cell["failure"], cell["profile"]) == ("cherrypy", None, "stock")
-
-    rows = [line for line in result.out.splitlines() if line.startswith("| `")]
-    assert [row.split("`")[1] for row in rows] == [
-        "ranking",
-        "pypy-needs-warm-up",
-        "cherrypy-saturates",
-    ]
-    assert rows[2].endswith("| – | **undecided**: needs a valid run of cherrypy at 3,000/s |")
-    assert rows[2] in (result.run_dir / "tables.md").read_text()

@@ -21,6 +21,7 @@ from encodings.aliases import aliases
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.selection import IS_LONG, SEED
@@ -55,6 +56,12 @@ CELLS = ["wsgiref@40#1", "wsgiref@50#1", "wsgiref@60#1"]
 STOPPED_S = 5.0
 STOPPABLE = ("orchestrator", "generator", "server")
 SUBSETS = [subset for count in (1, 2, 3) for subset in itertools.combinations(STOPPABLE, count)]
+SUBSETS.append(("worker",))
+# A user waits for the stopped worker; others go on. A single server gets all requests.
+LOADS = {
+    True: "--servers gunicorn --cpus 2 --connections 8",
+    False: "--servers waitress --rates 50",
+}
 # Waits for a load, then uses all memory.
 LEAK = """
 import os
@@ -220,10 +227,12 @@ def test_too_few_ports_are_not_blamed_on_the_server(command: Command) -> None:
 
 def test_too_few_processes_in_the_group_are_named(command: Command) -> None:
     server = f"mine={shlex.quote(sys.executable)} -m http.server --bind {{host}} {{port}}"
-    options = ("--command", server, "--rates", 50, "--pids", 1, *BRIEFLY)
+    options = ("--command", server, "--rates", 50, "--pids", 1, "--ready-timeout", "10m", *BRIEFLY)
     result = command.run("sweep", *options)
     assert result.code == 97, result.err
-    assert "--pids" in words_of(result)
+    assert "needs more processes or threads than --pids allows" in words_of(result)
+    (cell,) = result.cells.values()
+    assert cell["failure"]["step"] == "readiness"
 
 
 @contextmanager
@@ -336,11 +345,12 @@ def test_without_a_network(
     "stopped", SUBSETS if IS_LONG else [SUBSETS[SEED % len(SUBSETS)]], ids="+".join
 )
 def test_stopped_processes(stopped: tuple[str, ...], command: Command) -> None:
-    options = shlex.split("--rates 50 --duration 8s --warmup 0s --cooldown 0s --settle 0s")
-    running = command.start("sweep", "--servers", "waitress", "--quiet", *options)
+    options = f"{LOADS['worker' in stopped]} --duration 8s --warmup 0s --cooldown 0s --settle 0s"
+    running = command.start("sweep", "--quiet", *shlex.split(options))
     until(lambda: "generator" in roles_of(command.processes(), running.pid), "the load")
     time.sleep(1)
     roles = roles_of(command.processes(), running.pid)
+    roles["worker"] = [max(roles["server"], key=cpu_time_s)]
     send(signal.SIGSTOP, roles, stopped)
     time.sleep(STOPPED_S)
     send(signal.SIGCONT, roles, stopped)
@@ -354,6 +364,11 @@ def test_stopped_processes(stopped: tuple[str, ...], command: Command) -> None:
     require_true_cause(stopped, cell)
 
 
+def cpu_time_s(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
 def send(signal_number: int, roles: dict[str, list[int]], names: Sequence[str]) -> None:
     for name in names:
         for pid in roles[name]:
@@ -361,9 +376,24 @@ def send(signal_number: int, roles: dict[str, list[int]], names: Sequence[str]) 
 
 
 def require_true_cause(stopped: Sequence[str], cell: dict[str, Any]) -> None:
-    checks = {reason["check"] for reason in cell["verdict"]["reasons"]}
-    assert ("missing-samples" in checks) == ("orchestrator" in stopped)
-    assert (cell["verdict"]["status"] == "invalid") == ("generator" in stopped)
+    verdict = cell["verdict"]
+    reasons = {reason["check"]: reason for reason in verdict["reasons"]}
+    if "worker" in stopped:
+        assert reasons.keys() & {"closed-loop-stalls", "server-stall"}
+        return
+    assert ("missing-samples" in reasons) == ("orchestrator" in stopped)
+    assert (verdict["status"] == "invalid") == ("generator" in stopped)
+    # A stopped generator cannot tell whether the server would have responded.
+    has_stalled = "server" in stopped and "generator" not in stopped
+    assert ("server-stall" in reasons) == has_stalled
+    if has_stalled:
+        assert STOPPED_S - 0.5 < reasons["server-stall"]["value"] < STOPPED_S + 0.5
+        assert "the server gave no response for" in reasons["server-stall"]["message"]
+    if "generator" in stopped:
+        assert verdict["blame"] == "client"
+        assert "the generator stalled" in reasons["client-stalls"]["message"]
+    if stopped != ("orchestrator",):  # the stop explains the changes
+        assert not reasons.keys() & {"stationarity", "backlog-growth"}
 
 
 def test_a_report_in_every_encoding(command: Command) -> None:

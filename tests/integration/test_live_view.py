@@ -174,7 +174,7 @@ def test_no_color_disables_colors(command: Command, target: CountingServer) -> N
 def test_the_last_progress_of_a_load_matches_its_report(
     target: CountingServer, threads: int
 ) -> None:
-    load = LoadSettings(duration_ns=NS_PER_S, warmup_ns=NS_PER_S // 4, threads=threads)
+    load = LoadSettings(duration_ns=NS_PER_S, warmup=0.25, threads=threads)
     plan = load_plan(target.url, Request(), load, Level(rate_per_s=400.0), 1)
     cores = CpuPlan((), available_cpus(), shared_cores=True)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import wsgiload
-from wsgiload.analysis.ground_truth import max_sent_requests, total_responses
+from wsgiload.findings.external_counts import max_sent_requests, total_responses
 
 from .command import Command, CommandResult, until
 from .target import CountingServer, unused_port

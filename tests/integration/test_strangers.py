@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from .command import until
+from .command import Command, until
 from .other_user import LOAD, Place, place_for, require_everything_ran_as
 
 STRANGER = 54_321  # has no account
@@ -95,6 +96,28 @@ def test_no_command_of_root_runs_another_users_interpreter(
     assert list((place.folder / "seen").iterdir()) == []
 
 
+@pytest.mark.parametrize("place", ["nobody"], indirect=True)
+def test_the_link_to_an_interpreter_of_another_user_is_refused(place: Place) -> None:
+    (place.folder / "wsgiload.toml").unlink()
+    link = place.folder / ".venv" / "bin" / "python"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(place.python)
+    os.lchown(link, place.user.uid, -1)
+
+    refused = place.command.run(*COMMANDS["dry-run"])
+
+    assert refused.code == 2
+    (message,) = refused.messages
+    assert "python belongs to nobody" in message and "--user nobody" in message
+    assert place.seen() == []
+
+
+def test_an_unknown_user_is_one_line(tmp_path: Path) -> None:
+    result = Command(tmp_path / "command").run("sweep", "--user", "no-such-user", "--dry-run")
+    (message,) = result.messages
+    assert result.code == 2 and "no-such-user" in message
+
+
 @pytest.mark.parametrize("place", [str(STRANGER)], indirect=True)
 @pytest.mark.parametrize("name", ["sweep", "dry-run", "capacity", "run"])
 def test_no_command_of_root_runs_an_app_in_another_users_folder(place: Place, name: str) -> None:
@@ -147,10 +170,11 @@ def test_root_follows_no_settings_of_another_user(place: Place, words: tuple[str
 
 @pytest.mark.parametrize("place", [str(STRANGER)], indirect=True)
 def test_a_file_cannot_say_that_it_is_trusted(place: Place) -> None:
-    (place.folder / "wsgiload.toml").write_text("trust_folder = true\n")
-    refused = place.command.run(*COMMANDS["dry-run"])
-    assert refused.code == 2
-    assert "trust_folder cannot be set in a file; use the flag --trust-folder" in refused.err
+    for name in ("trust_folder", "trust-folder"):
+        (place.folder / "wsgiload.toml").write_text(f"{name} = true\n")
+        refused = place.command.run(*COMMANDS["dry-run"])
+        assert refused.code == 2
+        assert f"{name} cannot be set in a file; use the flag --trust-folder" in refused.err
 
 
 @pytest.mark.parametrize("place", [str(STRANGER)], indirect=True)

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from tests.unit.filled import outcomes, rates, resources, times
 from tests.unit.invented_cells import experiment, within
-from wsgiload.analysis.alarms import ServerUse
 from wsgiload.attribution.evidence import Evidence
 from wsgiload.documents.cell_result import ServiceUse
 from wsgiload.documents.experiment_facts import QualifyingFacts
@@ -24,6 +23,7 @@ from wsgiload.documents.load_report import (
     WrongResponse,
 )
 from wsgiload.documents.resources import ResourceUse
+from wsgiload.findings.alarms import ServerUse
 from wsgiload.limits.model import Counters
 from wsgiload.sampling.resources import summarise
 from wsgiload.sampling.sampler import Sample

@@ -22,8 +22,6 @@ from tests.unit.filled import (
 )
 from tests.unit.invented_cells import cell
 from tests.unit.report_fixture import make_cell
-from wsgiload.analysis.aggregate import server_of
-from wsgiload.analysis.alarms import ServerUse, alarms_of_cell
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.attribution.evidence import Evidence
 from wsgiload.attribution.fingerprints import find_fingerprints
@@ -38,8 +36,10 @@ from wsgiload.documents.cell_result import (
     CellResult,
     ServerSettings,
     Versions,
+    server_of,
 )
 from wsgiload.documents.load_report import Bounds, LoadReport, Uncertainty
+from wsgiload.findings.alarms import ServerUse, alarms_of_cell
 from wsgiload.report.answer import with_answer
 from wsgiload.report.first_screen import first_screen
 from wsgiload.report.load_screen import load_screen

@@ -44,7 +44,9 @@ def test_a_server_that_ignores_its_stop_signal_is_named_once_with_the_signal_tha
     assert result.code == 0
     (line,) = [one for one in result.out.splitlines() if "did not exit on SIGTERM" in one]
     words = re.sub(r"\s+", " ", line + result.out.partition(line)[2])
-    assert 'SIGINT ends it. Set stop_signal = "SIGINT" in its table [servers.' in words
+    assert (
+        'SIGINT ends it (stop-signal). Set stop_signal = "SIGINT" in its table [servers.' in words
+    )
     assert "or start uWSGI with --die-on-term" in words
     (cell,) = result.cells.values()
     assert cell["server_exit"]["stopped_by"] == "SIGINT"

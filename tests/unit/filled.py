@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from wsgiload._loadgen import Histogram
-from wsgiload.documents.cell_result import AppliedLimits, CellResult
+from wsgiload.documents.cell_result import AppliedLimits, CellResult, ServerSettings
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_report import (
     Bounds,
@@ -83,6 +83,11 @@ def limits(**known: Any) -> AppliedLimits:
     unknown = dict.fromkeys(AppliedLimits.__struct_fields__)
     plain = {"backend": "cgroup-v2", "read_back": {}, "not_enforced": ()}
     return AppliedLimits(**unknown | plain | known)
+
+
+def settings(**known: Any) -> ServerSettings:
+    """The settings of a server; others are unknown."""
+    return ServerSettings(**_required(ServerSettings) | {"command": ()} | known)
 
 
 def filled_cell(**known: Any) -> CellResult:

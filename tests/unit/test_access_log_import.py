@@ -9,7 +9,7 @@ import pytest
 
 from wsgiload._loadgen import read_targets
 from wsgiload.errors import UsageError
-from wsgiload.loads.access_log import targets_of_access_log
+from wsgiload.loads.recording import targets_of_access_log
 
 LINE = '192.0.2.7 - - [25/Nov/2026:10:00:{second:02d} +0000] "{request} HTTP/1.1" {status} 512\n'
 

@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 import msgspec
 import pytest
 
-from wsgiload.analysis.aggregate import FIGURES, aggregate_cells, figures_of
+from wsgiload.analysis.aggregate import aggregate_cells
 from wsgiload.analysis.attempts import is_discarded
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import QuantileUncertainty, Uncertainty
@@ -162,12 +162,3 @@ def test_servers_aliases_and_load_levels_are_aggregated_separately() -> None:
         ("waitress", 2000.0),
         ("again", 1000.0),
     ]
-
-
-def test_figures_are_looked_up_by_name() -> None:
-    [entry] = aggregate_cells(runs_of("waitress", SIX_P99S_NS))
-    figures = entry.figures
-    looked_up = [figures_of(figures, name) for name in FIGURES]
-    assert looked_up == [figures.p50, figures.p99, figures.p99_9, figures.goodput]
-    with pytest.raises(ValueError, match="there is no figure 'p98'"):
-        figures_of(figures, "p98")

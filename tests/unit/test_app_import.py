@@ -133,6 +133,18 @@ def test_an_import_that_never_ends_is_reported(tmp_path: Path) -> None:
         check(tmp_path, "shop:app", "import time\ntime.sleep(600)\n", timeout_s=0.5)
 
 
+def test_what_a_factory_of_another_module_made_is_suggested(tmp_path: Path) -> None:
+    (tmp_path / "factory.py").write_text(FACTORY)
+    with pytest.raises(UsageError, match=r"did you mean shop:app\?"):
+        check(tmp_path, "shop:application", "from factory import create_app\napp = create_app()\n")
+
+
+def test_nothing_of_the_standard_library_is_suggested(tmp_path: Path) -> None:
+    (tmp_path / "site.py").write_text(WSGI)
+    with pytest.raises(UsageError, match=r"'site' .* standard-library module.*; rename it"):
+        check(tmp_path, "./site.py:app")
+
+
 @pytest.mark.parametrize(
     "app",
     [

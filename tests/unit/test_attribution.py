@@ -15,7 +15,7 @@ import wsgiload.attribution
 from wsgiload.attribution import Measured, attribute, other_cpu_ratio, spans
 from wsgiload.attribution.evidence import Evidence, balance_of, stalls_of
 from wsgiload.attribution.exposure import Tail, exposure, overlaps, tail_of
-from wsgiload.attribution.fingerprints import find_fingerprints
+from wsgiload.attribution.fingerprints import FINGERPRINTS, find_fingerprints
 from wsgiload.attribution.steps import Step, steps_of
 from wsgiload.documents.load_report import ClockReading, Flights
 from wsgiload.limits.model import Counters
@@ -109,6 +109,12 @@ def test_cpu_wait_during_memory_reclaim_is_not_contention() -> None:
     waits = [busy(index, psi_cpu_full_ns=60 * MS, psi_memory_some_ns=50 * MS) for index in range(6)]
     assert spans.cpu_wait(waits) == []
     assert names(evidence(*waits)) == ["memory_pressure"]
+
+
+def test_a_server_that_was_stopped_most_of_the_time_was_paused() -> None:
+    stopped = {"cpu_usage_ns": 0, "queue_before": 2, "queue_after": 3}
+    steps = [busy(0, cpu_usage_ns=2 * MS), *(busy(index, **stopped) for index in range(1, 6))]
+    assert spans.total_ns(spans.paused(steps)) == 500 * MS
 
 
 def test_a_pause_needs_a_queue_an_idle_server_and_no_cpu_pressure() -> None:
@@ -262,8 +268,8 @@ def test_each_cause_has_only_its_fingerprint(name: str) -> None:
     assert names(CAUSES[name]) == [name]
 
 
-def test_every_fingerprint_has_a_name_in_the_report() -> None:
-    assert set(coincidence.NAMES) == set(CAUSES)
+def test_every_fingerprint_is_provoked() -> None:
+    assert set(FINGERPRINTS) == set(CAUSES)
 
 
 def test_throttling_in_under_one_percent_of_periods_is_not_reported() -> None:

@@ -131,7 +131,11 @@ def test_a_damaged_noise_floor_is_ignored_or_usable_and_replaced(
 
     floor = floor_of_plan("on")
     plan = load_plan(
-        "http://127.0.0.1:1/", Request(), LoadSettings(NS_PER_S), Level(rate_per_s=9.0), 1
+        "http://127.0.0.1:1/",
+        Request(),
+        LoadSettings(duration_ns=NS_PER_S),
+        Level(rate_per_s=9.0),
+        1,
     )
     require_possible(msgspec.structs.replace(plan, noise_floor=floor))
 

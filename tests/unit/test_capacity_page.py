@@ -15,7 +15,7 @@ from wsgiload.documents.codec import read
 from wsgiload.documents.page_data import PageData
 from wsgiload.report import write_html
 from wsgiload.report.answer_box import AnswerBox
-from wsgiload.report.capacity_screen import capacity_screen
+from wsgiload.report.capacity import capacity_screen
 
 from .capacity_fixture import SERVERS, write_search
 from .report_fixture import read_summary

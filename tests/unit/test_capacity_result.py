@@ -451,9 +451,8 @@ def test_a_server_that_did_not_start_has_no_figures() -> None:
 def test_an_unfinished_search_is_invalid(trials: int, progress: str) -> None:
     capacity = server_result(state(None, *[judged(result())] * trials), OBJECTIVE, 120 * NS_PER_S)
     assert (capacity.verdict.status, capacity.verdict.blame) == ("invalid", "method")
-    assert remarks_of(capacity) == [
-        f"waitress: the search was interrupted {progress} (unfinished, invalid)"
-    ]
+    (remark,) = remarks_of(capacity)
+    assert f"was interrupted {progress} (unfinished, invalid)" in remark
     assert is_unfinished(capacity)
     assert schema_errors(capacity) == []
     assert exit_code("interrupted", [capacity]) == 130

@@ -152,7 +152,6 @@ def test_user_servers_and_services_are_tables(dry_run: Runner) -> None:
         ("scale = 3", "mine.toml: scale: 3 is not a table; write [scale.NAME]"),
         ("title = 3", "mine.toml: title: 3 is not a string; write it like title ="),
         ("notes = [1]", "mine.toml: notes: 1 is not a list of strings; write it like notes ="),
-        ("tables = 'x'", "mine.toml: tables: 'x' is not a table format; choose one of"),
         ("servers = ['guncorn']", "mine.toml: servers: unknown server 'guncorn'; did you mean"),
         ("servers = []", "mine.toml: servers: --servers is empty; "),
         ("app-name = 'nope'", "mine.toml: app_name: unknown bundled app 'nope'; choose one of"),

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 import pytest
 
-from wsgiload import _loadgen
+import wsgiload
+from wsgiload.cli import run
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.host.cpus import CpuPlan, available_cpus
 from wsgiload.loads import drive as driving
 from wsgiload.loads import generator
-from wsgiload.loads.drive import LocalGenerator, drive
-from wsgiload.loads.generator import Generator, plan_warnings, require_possible
+from wsgiload.loads.drive import drive
+from wsgiload.loads.generator import plan_warnings, require_possible
 from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.request import Request
-
-from .load_report_fixture import stopped_report
 
 CORES = tuple(available_cpus())
 CPU_PLAN = CpuPlan(CORES, CORES, shared_cores=True)
@@ -31,10 +37,9 @@ def plan(url: str = "http://127.0.0.1:9/") -> LoadPlan:
     return load_plan(url, Request(), settings, Level(rate_per_s=50.0), seed=1)
 
 
-def test_a_local_generator_runs_a_plan_and_reports_its_start() -> None:
-    local: Generator = LocalGenerator(CPU_PLAN)
+def test_a_plan_is_carried_out_and_its_start_reported() -> None:
     started: list[int] = []
-    report = local.carry_out(plan(), on_start=started.append)
+    report = drive(plan(), CPU_PLAN, on_start=started.append)
     assert isinstance(report, LoadReport)
     assert report.outcomes.scheduled == 15
     assert report.plan.shares_cores
@@ -45,19 +50,72 @@ def test_a_load_stops_early_on_request() -> None:
     endless = msgspec.structs.replace(
         plan(), phases=msgspec.structs.replace(plan().phases, measure_ns=3600 * 10**9)
     )
-    report = LocalGenerator(CPU_PLAN).carry_out(endless, should_stop=lambda: True)
+    report = drive(endless, CPU_PLAN, should_stop=lambda: True)
     assert "interrupted" in {reason.check for reason in report.verdict.reasons}
 
 
-def test_the_local_generator_can_be_replaced() -> None:
-    """For example, by several generators on several hosts."""
+# --- where each kind of load runs
 
-    class Canned:
-        def carry_out(self, plan: LoadPlan, *hooks: Any) -> LoadReport:
-            return stopped_report()
 
-    canned: Generator = Canned()
-    assert canned.carry_out(plan()) is stopped_report()
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """A server that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        yield listener
+
+
+def url_of(listener: socket.socket) -> str:
+    return f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+
+def client_of(listener: socket.socket) -> int:
+    """The process, this one or a child, that connects to this server."""
+    connection, (_, port) = listener.accept()
+    with connection:
+        socket_file = f"socket:[{inode_of(port)}]"
+        this = psutil.Process()
+        pids = [this.pid, *(child.pid for child in this.children())]
+        return next(pid for pid in pids if socket_file in open_files(pid))
+
+
+def inode_of(port: int) -> str:
+    """The inode of the socket with this local port."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    return next((line[9] for line in lines if line[1].endswith(f":{port:04X}")), "")
+
+
+def open_files(pid: int) -> set[str]:
+    """Of all threads: each thread of the generator has its own table of open files."""
+    files = set()
+    for path in Path("/proc", str(pid), "task").glob("*/fd/*"):
+        with suppress(FileNotFoundError):
+            files.add(str(path.readlink()))
+    return files
+
+
+def test_a_load_of_an_experiment_runs_in_its_own_process(listener: socket.socket) -> None:
+    started: list[int] = []
+    clients: list[int] = []
+
+    def look() -> bool:
+        clients.append(client_of(listener))
+        return True
+
+    drive(plan(url_of(listener)), CPU_PLAN, look, started.append)
+    assert clients == started != [os.getpid()]
+
+
+def test_a_load_from_python_runs_in_the_calling_process(listener: socket.socket) -> None:
+    with wsgiload.start(url_of(listener), connections=1):
+        assert client_of(listener) == os.getpid()
+
+
+def test_the_command_load_runs_the_load_in_its_own_process(listener: socket.socket) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        client = pool.submit(client_of, listener)
+        run(["load", url_of(listener), "--requests", "1", "--timeout", "1s", "--quiet"])
+    assert client.result() == os.getpid()
 
 
 def test_a_rejected_plan_is_a_load_error() -> None:
@@ -112,7 +170,6 @@ def test_warnings_of_the_generator_are_passed_on(monkeypatch: pytest.MonkeyPatch
         return ["--think-time has no effect in an open loop"]
 
     monkeypatch.setattr(generator, "check_plan", check_plan)
-    monkeypatch.setattr(_loadgen, "check_catalogue", lambda: "[]", raising=False)
     warnings = plan_warnings(plan(), {"think_time", "rate"}, "--rates")
 
     assert warnings == ("--think-time has no effect in an open loop",)

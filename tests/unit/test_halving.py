@@ -29,7 +29,7 @@ FIXED_TRIALS = RULES.max_rounds * len(SETTINGS)
 # short trial of 3 s.
 DEVIATION = 0.2 / math.sqrt(2)
 SHORT_DEVIATION = DEVIATION * math.sqrt(10 / 3)
-LOAD = LoadSettings(duration_ns=10 * NS_PER_S, warmup_ns=2 * NS_PER_S, cooldown_ns=NS_PER_S)
+LOAD = LoadSettings(duration_ns=10 * NS_PER_S, warmup=2.0, cooldown=1.0)
 
 
 # --- qualifying

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from wsgiload.cli import run
-from wsgiload.cli._header import parse_headers
 from wsgiload.errors import UsageError
+from wsgiload.loads.header_file import parse_headers
 
 SECRET = "5e3c7e7"
 FIELDS = (("Authorization", "Bearer a"), ("Accept", "*/*"))

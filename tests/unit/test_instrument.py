@@ -43,7 +43,7 @@ def test_unknown_receive_stamps_are_rejected() -> None:
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_generator_knows_whether_it_shares_its_cores(shared: bool) -> None:
     """The generator adapts its spin window and reports it; the plan keeps the requested one."""
-    load = LoadSettings(duration_ns=10**9, spin_window_ns=7)
+    load = LoadSettings(duration_ns=10**9, spin=7e-9)
     plan = load_plan(URL, Request(), load, Level(rate_per_s=5.0), seed=1)
     order = _order_of(plan, CpuPlan((0,), (0,), shared_cores=shared), None)
     sent = msgspec.json.decode(order.plan, type=LoadPlan)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from wsgiload.analysis.alarms import alarms_over_cells
-from wsgiload.analysis.limiting_variable import limiting_variables
 from wsgiload.documents.cell_result import CellResult, ServerSettings, Versions
+from wsgiload.findings.limiting_variable import limiting_variables
+from wsgiload.findings.over_cells import alarms_over_cells
 from wsgiload.report.answer import answer_of
 
 from .filled import filled_summary, rates, reason, verdict

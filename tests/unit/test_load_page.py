@@ -11,7 +11,7 @@ from wsgiload.documents.load_report import LoadReport, Outcomes, RequestCounts
 from wsgiload.documents.page_data import PageData
 from wsgiload.report import load_page
 from wsgiload.report.load_screen import load_screen
-from wsgiload.report.page_parts import MAX_DOWNLOAD_BYTES
+from wsgiload.report.page import MAX_DOWNLOAD_BYTES
 from wsgiload.report.run_files import SampleRow
 
 from .report_fixture import EPOCH_NS, make_cell

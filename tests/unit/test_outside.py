@@ -14,16 +14,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from wsgiload.analysis.ground_truth import (
-    Finding,
+from wsgiload.catalogue.apps.counted import FOLDER_VARIABLE, counted
+from wsgiload.catalogue.bundled import APPS_FOLDER, BUNDLED
+from wsgiload.documents.load_report import LoadReport, NotChecked
+from wsgiload.findings.external_counts import (
     check_external_counts,
     connections_dropped,
     requests_seen,
     retransmissions,
 )
-from wsgiload.catalogue.apps.counted import FOLDER_VARIABLE, counted
-from wsgiload.catalogue.bundled import APPS_FOLDER, BUNDLED
-from wsgiload.documents.load_report import LoadReport, NotChecked
+from wsgiload.findings.finding import Fired
 from wsgiload.loads.thresholds import ORCHESTRATOR_THRESHOLDS
 from wsgiload.sampling.external_counters import (
     ExternalCounters,
@@ -194,10 +194,10 @@ def test_app_calls_detects_a_difference_of_one_call(responses: int) -> None:
     report = load(responses, reused=responses - 1, opened=1)
     assert requests_seen(report, responses, ORCHESTRATOR_THRESHOLDS["app-calls"]) is None
     assert isinstance(
-        requests_seen(report, responses + 1, ORCHESTRATOR_THRESHOLDS["app-calls"]), Finding
+        requests_seen(report, responses + 1, ORCHESTRATOR_THRESHOLDS["app-calls"]), Fired
     )
     assert isinstance(
-        requests_seen(report, responses - 1, ORCHESTRATOR_THRESHOLDS["app-calls"]), Finding
+        requests_seen(report, responses - 1, ORCHESTRATOR_THRESHOLDS["app-calls"]), Fired
     )
 
 
@@ -223,7 +223,7 @@ def test_app_calls_blames_the_client(
         assert finding is None
         return
 
-    assert isinstance(finding, Finding)
+    assert isinstance(finding, Fired)
     assert (finding.check, finding.blame, finding.level) == ("app-calls", "client", level)
     assert f"the app counted {seen:,} calls" in finding.message
 
@@ -257,7 +257,7 @@ def test_kernel_drops_reports_dropped_connections() -> None:
     )
 
     finding = connections_dropped(TcpCounts(3, 5, 6, 0), ORCHESTRATOR_THRESHOLDS["kernel-drops"])
-    assert isinstance(finding, Finding)
+    assert isinstance(finding, Fired)
     assert (finding.check, finding.blame, finding.level, finding.value) == (
         "kernel-drops",
         "server",

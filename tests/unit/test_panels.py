@@ -16,7 +16,7 @@ import pytest
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.generate import PAGE_SCHEMA, page_schema_text
 from wsgiload.documents.page_data import PageChart, PagePanel, PageRun, Unit
-from wsgiload.report import palette, panels, timelines, words
+from wsgiload.report import page, panels, timelines, words
 from wsgiload.report.cells import Cell, Sweep, conditions, median_upper_ns, read_sweep
 from wsgiload.report.grids import of_strip
 from wsgiload.report.run_files import IntervalRow, RunFiles, SampleRow, read_run
@@ -147,11 +147,9 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize(
-    ("colours", "page"), [(palette.LIGHT, "#ffffff"), (palette.DARK, "#16191d")]
-)
+@pytest.mark.parametrize(("colours", "page"), [(page.LIGHT, "#ffffff"), (page.DARK, "#16191d")])
 def test_every_series_colour_contrasts_with_the_page(colours: tuple[str, ...], page: str) -> None:
-    assert len(set(colours)) == len(colours) == len(palette.LIGHT)
+    assert len(set(colours)) == len(colours) == len(page.LIGHT)
     for colour in colours:
         bright, faint = sorted((luminance(colour), luminance(page)), reverse=True)
         assert (bright + 0.05) / (faint + 0.05) >= 3, colour
@@ -159,7 +157,7 @@ def test_every_series_colour_contrasts_with_the_page(colours: tuple[str, ...], p
 
 def test_the_front_end_has_the_same_number_of_colours() -> None:
     source = (ROOT / "frontend" / "src" / "style.ts").read_text()
-    assert f"COLOURS = {len(palette.LIGHT)};" in source
+    assert f"COLOURS = {len(page.LIGHT)};" in source
 
 
 def test_failures_are_drawn_on_the_rail(sweep: Sweep) -> None:

@@ -32,9 +32,9 @@ from wsgiload.loads.options import (
     Level,
     LoadSettings,
     load_plan,
-    parse_keepalive,
     without_keepalive,
 )
+from wsgiload.loads.public_options import parse_keepalive
 from wsgiload.loads.request import Request, parse_header
 from wsgiload.units import NS_PER_S
 
@@ -141,10 +141,10 @@ def test_a_plan_contains_the_options_and_round_trips_through_json() -> None:
     request = Request("/x", "POST", (("A", "1"), ("A", "2")), b"\x00body", (200, 404), b"right")
     load = replace(
         LOAD,
-        warmup_ns=5,
-        cooldown_ns=7,
+        warmup=5e-9,
+        cooldown=7e-9,
         keepalive=3,
-        deadline_ns=9,
+        deadline=9e-9,
         threads=2,
         max_connections=4,
         max_pending=6,
@@ -175,7 +175,7 @@ def test_a_plan_contains_the_options_and_round_trips_through_json() -> None:
 
 def test_connections_without_a_rate_are_a_closed_loop() -> None:
     plan = load_plan(
-        "http://h/", Request(), replace(LOAD, think_time_ns=8), Level(connections=5), seed=0
+        "http://h/", Request(), replace(LOAD, think_time=8e-9), Level(connections=5), seed=0
     )
     assert plan.load == LoadModel(closed=ClosedLoop(connections=5, think_time_ns=8))
 
@@ -220,8 +220,8 @@ def test_keepalive_off_changes_nothing_else() -> None:
         {"keepalive": "off"},
         {"keepalive": 5},
         {"arrivals": "constant", "on_busy": "queue", "max_connections": 3, "max_pending": 0},
-        {"on_busy": "shed", "deadline_ns": NS_PER_S},
-        {"warmup_ns": 1, "cooldown_ns": 1, "threads": 2},
+        {"on_busy": "shed", "deadline": 1.0},
+        {"warmup": 1e-9, "cooldown": 1e-9, "threads": 2},
     ],
 )
 def test_the_generator_accepts_every_plan_from_python(changes: dict[str, Any]) -> None:
@@ -263,19 +263,19 @@ def test_a_dry_run_prints_the_plan_of_the_python_function(
             "plan: the duration must be longer than",
         ),
         (
-            lambda: require_accepted(replace(LOAD, warmup_ns=25 * 3600 * NS_PER_S)),
+            lambda: require_accepted(replace(LOAD, warmup=25 * 3600.0)),
             "plan: .*24 hours",
         ),
         (
-            lambda: require_accepted(replace(LOAD, timeout_ns=0)),
+            lambda: require_accepted(replace(LOAD, timeout=0.0)),
             "plan: the timeout must be at least 1ms",
         ),
         (
-            lambda: require_accepted(replace(LOAD, timeout_ns=4000 * NS_PER_S)),
+            lambda: require_accepted(replace(LOAD, timeout=4000.0)),
             "plan: the timeout .* hour",
         ),
         (
-            lambda: require_accepted(replace(LOAD, deadline_ns=0)),
+            lambda: require_accepted(replace(LOAD, deadline=0.0)),
             "plan: the deadline must be longer than",
         ),
         (lambda: require_accepted(replace(LOAD, threads=0)), "plan: threads must"),

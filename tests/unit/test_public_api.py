@@ -316,7 +316,7 @@ def test_the_options_of_a_sweep_reach_its_experiment(monkeypatch: pytest.MonkeyP
     load, request = experiment.load, experiment.request
 
     assert (load.duration_ns, load.warmup_ns, load.cooldown_ns) == (3 * S, S // 2, S)
-    assert (load.think_time_ns, load.keepalive, load.max_connections) == (S // 10, "off", 7)
+    assert (load.think_time, load.keepalive, load.max_connections) == (0.1, "off", 7)
     assert (request.path, request.headers, request.statuses) == ("/x", (("A", "b"),), (204,))
     assert (experiment.seed, experiment.name, experiment.runs) == (9, "mine", 2)
     assert (experiment.profile, experiment.sizes[0].threads) == ("stock", 3)

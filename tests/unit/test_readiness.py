@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,12 @@ import pytest
 from wsgiload import cli
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.errors import LoadError, ServerError
+from wsgiload.limits.model import Counters
 from wsgiload.loads.request import Request
+from wsgiload.serving import readiness
 from wsgiload.serving.launch import HOST, ServerProcess, free_port
 from wsgiload.serving.log import OutputLog, output_log
-from wsgiload.serving.readiness import ask, keeps_connections
+from wsgiload.serving.readiness import Expectation, ask, keeps_connections, wait_until_ready
 from wsgiload.units import NS_PER_S
 
 from .test_summary import FOUND
@@ -32,12 +35,16 @@ class Group:
 
     kills: int | None
     refused: int | None = None
+    cores: float = 0.0
 
     def oom_kills(self) -> int | None:
         return self.kills
 
     def refused_processes(self) -> int | None:
         return self.refused
+
+    def read_counters(self) -> Counters:
+        return Counters(cpu_usage_ns=round(self.cores * time.monotonic_ns()))
 
 
 @pytest.fixture
@@ -48,11 +55,16 @@ def log(tmp_path: Path) -> Iterator[OutputLog]:
 
 
 def server(
-    log: OutputLog, *, kills: int | None = None, code: int | None = None, refused: int | None = None
+    log: OutputLog,
+    *,
+    kills: int | None = None,
+    code: int | None = None,
+    refused: int | None = None,
+    cores: float = 0.0,
 ) -> ServerProcess:
     """A server with this log; with ``code``, it has exited."""
     variant: ServerVariant = FOUND["wsgiref"]
-    group: Any = Group(kills, refused)
+    group: Any = Group(kills, refused, cores)
     started = ServerProcess(variant, group, log)
     ended: Any = SimpleNamespace(poll=lambda: code)
     started._process = ended
@@ -113,6 +125,18 @@ def test_a_server_whose_user_may_start_no_thread_is_not_blamed(log: OutputLog) -
     error = failure(server(log, code=1), free_port())
     assert "wsgiref failed, because this user may start no further process" in error.cause
     assert "ulimit -u" in str(error.fix)
+
+
+@pytest.mark.parametrize(("cores", "waited_s"), [(0.1, 0.2), (0.9, 1.0)], ids=["idle", "importing"])
+def test_a_server_that_lacks_a_process_and_does_nothing_has_failed(
+    cores: float, waited_s: float, log: OutputLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "PATIENCE_NS", NS_PER_S // 5)
+    expected = Expectation(Request(), ready_timeout_ns=NS_PER_S, response_timeout_ns=NS_PER_S)
+    began_s = time.monotonic()
+    with pytest.raises(ServerError, match="than --pids allows: the kernel refused one once"):
+        wait_until_ready(server(log, refused=1, cores=cores), free_port(), expected)
+    assert waited_s <= time.monotonic() - began_s < waited_s + 0.7
 
 
 def test_a_server_that_accepts_no_more_connections_has_failed(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from wsgiload.analysis.claims import claims_of
 from wsgiload.cli import _reproduce as reproduce
 from wsgiload.cli import run
 from wsgiload.cli._reproduce import studies
@@ -94,20 +93,6 @@ def test_the_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[0].startswith("appdynamics-2016 ")
     documented = DOCS.read_text()
     assert all(f"| `{name}` |" in documented for name in ORIGINALS)
-
-
-def test_the_servers_of_a_claim_keep_their_settings(capsys: pytest.CaptureFixture[str]) -> None:
-    (claim,) = (one for one in claims_of("ziade-2012") if one.name == "small-backlog-fails")
-    words = claim.command.split()[2:]
-    plan = planned(capsys, *words)
-    assert [one["server"] for one in plan["adjustments"]] == [
-        "gunicorn-gevent",
-        "backlog-16",
-        "backlog-4096",
-    ]
-
-    plan = planned(capsys, "ziade-2012", "--servers", "gunicorn-gevent")
-    assert [one["server"] for one in plan["adjustments"]] == ["gunicorn-gevent"]
 
 
 def test_every_study_has_enough_runs_to_be_judged(

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from wsgiload.documents.cell_result import ServerSettings, Versions
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.server_settings import settings_of
+from wsgiload.report.command_line import settings_of
 from wsgiload.report.table import print_sweep
 
 from .filled import filled_summary

@@ -14,7 +14,6 @@ from typing import IO, Any
 import pytest
 
 from wsgiload import SupportingService
-from wsgiload.analysis.service_alarms import are_all_idle, bottleneck_and_fix, busy_service
 from wsgiload.attribution import other_cpu_ratio
 from wsgiload.cli import run
 from wsgiload.documents.cell_result import ServiceUse
@@ -22,6 +21,7 @@ from wsgiload.errors import ServerError, UsageError
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.redaction import redacted
 from wsgiload.experiment.services import supporting_services_of
+from wsgiload.findings.services import are_all_idle, bottleneck_and_fix, busy_service
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Janitor, Limits
 from wsgiload.limits.model import Counters

@@ -59,7 +59,7 @@ def run_info(directory: RunDirectory) -> RunInfo:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> RunDirectory:
-    return RunDirectory(tmp_path / "runs", "hello")
+    return RunDirectory(tmp_path / "runs", "hello", is_resumable=True)
 
 
 def test_the_directory_name_has_a_time_a_name_and_four_digits(
@@ -192,7 +192,7 @@ def test_files_and_directories_are_synced_before_the_next_cell(
 
     monkeypatch.setattr(os, "fsync", fsync)
     directory.write_cell("a@1#1", measured_load(), [Sample(1, 0, Counters())])
-    directory.write_summary(filled_summary({}, []))
+    directory.write_summary(filled_summary({}, [], seed=0))
     names = (
         "intervals.csv",
         "resources.csv",
@@ -328,3 +328,20 @@ def test_a_deleted_directory_is_not_called_a_full_disk(directory: RunDirectory) 
     shutil.rmtree(directory.path)
     with pytest.raises(UsageError, match=r"was deleted or moved during the run; start a new run$"):
         directory.write_cell("a@1#1", None, [Sample(10, 0, Counters())])
+
+
+@pytest.mark.parametrize(
+    ("is_resumable", "advice"),
+    [
+        (True, r"continue with `wsgiload sweep --resume .*`$"),
+        (False, r"free disk space, then start a new run$"),
+    ],
+)
+def test_only_a_sweep_that_lacks_disk_space_can_be_continued(
+    is_resumable: bool, advice: str, tmp_path: Path
+) -> None:
+    directory = RunDirectory(tmp_path, "hello", is_resumable=is_resumable)
+    (directory.path / "run.json").touch()
+    (directory.path / "summary.json").mkdir()  # no file can replace it
+    with pytest.raises(UsageError, match=advice):
+        directory.write_summary(filled_summary({}, [], seed=0))

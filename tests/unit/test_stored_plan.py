@@ -49,7 +49,7 @@ PLAIN = Experiment(
     app="hello:app",
     app_dir=Path("/apps"),
     request=Request(),
-    load=LoadSettings(duration_ns=10 * NS_PER_S, warmup_ns=2 * NS_PER_S, cooldown_ns=NS_PER_S),
+    load=LoadSettings(duration_ns=10 * NS_PER_S, warmup=2.0, cooldown=1.0),
     levels=(Level(rate_per_s=100.0), Level(rate_per_s=0.1 + 0.2)),
 )
 RICH = replace(
@@ -60,8 +60,8 @@ RICH = replace(
     load=replace(
         PLAIN.load,
         keepalive=7,
-        deadline_ns=5,
-        check_thresholds=(("send-lag.warn", 0.02),),
+        deadline=5e-9,
+        check_thresholds={"send-lag.warn": 0.02},
         transport=Transport(source_addresses=("127.0.0.2",)),
     ),
     levels=(Level(connections=3),),
@@ -97,6 +97,12 @@ def test_a_stored_plan_restores_its_experiment(experiment: Experiment, tmp_path:
     assert expand(read_plan(tmp_path)[0], servers) == expand(experiment, servers)
 
 
+def test_a_search_cannot_be_resumed(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(filled_run(plain(PLAIN))))
+    with pytest.raises(UsageError, match="is a search, which cannot be resumed"):
+        read_plan(tmp_path)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -104,13 +110,12 @@ def test_a_stored_plan_restores_its_experiment(experiment: Experiment, tmp_path:
         "[]",
         "{}",
         json.dumps(filled_run({"order": [], "colour": 1})),
-        json.dumps(filled_run(plain(PLAIN))),
         json.dumps(filled_run(plain(PLAIN) | {"order": [], "colour": 1})),
         json.dumps(
             filled_run(plain(PLAIN) | {"order": [], "procedure": {"reruns": 1, "colour": 1}})
         ),
     ],
-    ids=["empty", "list", "nothing", "neither", "no order", "unknown", "unknown inside"],
+    ids=["empty", "list", "nothing", "neither", "unknown", "unknown inside"],
 )
 def test_an_invalid_plan_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(text)
@@ -130,8 +135,8 @@ def test_an_invalid_plan_is_refused(text: str, tmp_path: Path) -> None:
             "--resume: runs is 3 here but 1 in the stored plan; use --resume alone",
         ),
         (
-            replace(PLAIN, load=replace(PLAIN.load, timeout_ns=10**9)),
-            "load.timeout_ns is 1000000000 here",
+            replace(PLAIN, load=replace(PLAIN.load, timeout=1.0)),
+            "load.timeout is 1.0 here",
         ),
         (replace(PLAIN, levels=PLAIN.levels[:1]), "levels is "),
     ],

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from wsgiload.analysis.ground_truth import max_sent_requests
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.documents.attribution_result import AttributionResult
 from wsgiload.documents.cell_result import CellFailure, CellResult, ExitStatus
@@ -21,6 +20,8 @@ from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import LoadError, ProvisionError, ServerError, UsageError
 from wsgiload.experiment.plan import Cell, Experiment
+from wsgiload.findings.external_counts import max_sent_requests
+from wsgiload.findings.trial import STOP_SIGNAL
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Enforcement, Limits
 from wsgiload.limits.model import Counters
@@ -35,6 +36,7 @@ from wsgiload.serving.launch import ServerExit
 from wsgiload.units import NS_PER_S
 
 from .filled import reason, times, verdict
+from .filled import settings as server_settings
 from .report_fixture import write_run
 
 FOUND = {found.id: found for found in load_catalogue().select(["wsgiref", "gunicorn"])}
@@ -46,7 +48,7 @@ EXPERIMENT = Experiment(
     app="hello:app",
     app_dir=Path("/apps"),
     request=Request(),
-    load=LoadSettings(duration_ns=20 * NS_PER_S, warmup_ns=5 * NS_PER_S),
+    load=LoadSettings(duration_ns=20 * NS_PER_S, warmup=5.0),
     levels=(LEVEL,),
 )
 ENFORCED = Enforcement("cgroup-v1", {"cpus": 1.0}, ())
@@ -230,6 +232,18 @@ def test_shared_cores_add_a_warning_to_the_verdict_of_the_generator(
     last = cell.verdict.reasons[-1]
     assert (last.check, last.level) == ("shared-cores", "warn")
     assert "share cores" in last.message
+
+
+@pytest.mark.parametrize("stopped_by", [None, "SIGINT", "SIGKILL"])
+def test_a_server_that_ignores_its_stop_signal_is_reported(
+    record: CellRecord, stopped_by: str | None
+) -> None:
+    ended = ServerExit(0, None, True, 0.1, stopped_by)
+    slow = replace(record, server_exit=ended, settings=server_settings())
+    cell = summarise_cell(slow, FOUND["wsgiref"], setting())
+    assert cell.verdict is not None
+    signals = [one.value for one in cell.verdict.reasons if one.check == STOP_SIGNAL.name]
+    assert signals == ([stopped_by] if stopped_by else [])
 
 
 @pytest.mark.parametrize(

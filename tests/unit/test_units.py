@@ -120,7 +120,7 @@ def test_connections_are_whole_numbers() -> None:
         (parse_rates, "1000,,2000", "'' is not a rate"),
         (parse_rates, "1000,abc", "'abc' is not a rate"),
         (parse_rates, "50/d", "'50/d' is not a rate"),
-        (parse_rate, "50/", "'50/' is not a rate; write it like 500, 500/s or 3000/m"),
+        (parse_rate, "50/", "'50/' is not a rate; write it like 500, 500/s, 3000/m or 1/10s"),
         (parse_rates, "0", "'0' is not a positive rate"),
         (parse_rates, "-5", "'-5' is not a positive rate"),
         (parse_rates, "nan", "'nan' is not a positive rate"),

@@ -25,24 +25,33 @@ from wsgiload.results.stored_plan import raw_plan, stored_plan
 
 FILE = """\
 # of the shop
-DEBUG=0
+DEBUG=0\r
 export NAME = x
 DATABASE_URL=postgres://shop:pa55@db/shop   # with a comment
 SPACED="two words"  # another
-RAW='#1'
+RAW='#1 and $HOME'
+ESCAPED="a\\nb"
+KEY="-----BEGIN KEY-----
+abc
+-----END KEY-----
+"
+URL=http://${NAME}/
 EMPTY=
 """
 
 
-def test_a_file_is_parsed_like_shell_assignments(tmp_path: Path) -> None:
+def test_a_file_is_read_like_docker_compose_does(tmp_path: Path) -> None:
     path = tmp_path / ".env"
-    path.write_text("\ufeff" + FILE.replace("NAME = x", "NAME=x"))
+    path.write_text("\ufeff" + FILE)
     assert read_variables(path) == {
         "DEBUG": "0",
         "NAME": "x",
         "DATABASE_URL": "postgres://shop:pa55@db/shop",
         "SPACED": "two words",
-        "RAW": "#1",
+        "RAW": "#1 and $HOME",
+        "ESCAPED": "a\nb",
+        "KEY": "-----BEGIN KEY-----\nabc\n-----END KEY-----\n",
+        "URL": "http://x/",
         "EMPTY": "",
     }
 
@@ -52,7 +61,7 @@ def test_a_file_is_parsed_like_shell_assignments(tmp_path: Path) -> None:
     [
         ("A", ".env:2 is not NAME=VALUE"),
         ("1A=5e3c7e7", ".env:2 is not NAME=VALUE"),
-        ("A='x", ".env:2: No closing quotation"),
+        ("A='x", ".env:2 is not NAME=VALUE"),
     ],
 )
 def test_an_invalid_line_is_named(tmp_path: Path, line: str, message: str) -> None:

@@ -9,11 +9,11 @@ from typing import Literal
 import pytest
 from msgspec.structs import replace
 
-from wsgiload.analysis.alarm import Alarm
-from wsgiload.analysis.response_alarms import wrong_responses
 from wsgiload.documents.load_report import WrongResponse
 from wsgiload.experiment import redaction
 from wsgiload.experiment.public_request import public_report
+from wsgiload.findings.finding import Fired
+from wsgiload.findings.wrong_responses import wrong_responses
 from wsgiload.foreign_text import hide, show_all
 
 from .load_report_fixture import healthy_report
@@ -48,7 +48,7 @@ def status(code: int, **changes: object) -> WrongResponse:
     return wrong("http_status", status=code, **changes)
 
 
-def alarm_of(*responses: WrongResponse) -> Alarm:
+def alarm_of(*responses: WrongResponse) -> Fired:
     load = healthy_report()
     outcomes = replace(load.outcomes, ok=load.outcomes.ok - 10, http_status=10)
     alarm = wrong_responses(replace(load, outcomes=outcomes, wrong_responses=responses))

@@ -46,9 +46,10 @@ pub use judge::offered::Bounds;
 pub use judge::precision::PrecisionReport;
 pub use judge::stationarity::{Change, InSystem, State, Stationarity};
 pub use judge::uncertainty::{NotResolved, QuantileUncertainty, ResolutionStatus, Uncertainty};
-pub use judge::verdict::{Blame, Level, NotChecked, Reason, Verdict};
+pub use judge::verdict::{
+    Blame, CHECKS, Check, Level, NotChecked, Reason, Verdict, check_catalogue_json,
+};
 pub use plan::LoadPlan;
-pub use plan::catalogue::{CheckInfo, check_catalogue_json};
 pub use plan::floor::NoiseFloor;
 pub use plan::precision::REPORTED_QUANTILES;
 pub use plan::recording::read_recording;

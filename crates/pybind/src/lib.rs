@@ -64,7 +64,7 @@ fn first_text(text: &str, part: &str) -> PyResult<String> {
     loadgen::first_text(text, place).map_err(errors::to_python)
 }
 
-/// The checks of a load (JSON): name, code, what each examines, when it fires, fix, thresholds.
+/// The records of the checks of a load (JSON).
 #[pyfunction]
 fn check_catalogue() -> String {
     loadgen::check_catalogue_json()

@@ -15,7 +15,7 @@ from typing import Literal
 
 from wsgiload.analysis.absence import absence_of
 from wsgiload.analysis.attempts import counted_attempts, is_discarded
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.over_cells import Aggregate, AggregateFigure, AggregateFigures
 from wsgiload.experiment.procedure import Method
 from wsgiload.statistics.effect import MIN_RUNS, Interval, mean_interval
@@ -48,11 +48,6 @@ def level_of(cell: CellResult) -> ServerLevel:
     return ServerLevel(server_of(cell), cell.rate, cell.connections)
 
 
-def server_of(cell: CellResult) -> str:
-    """``server@level#run`` without its level and run."""
-    return cell.id.rpartition("@")[0]
-
-
 def counted_runs(cells: Sequence[CellResult]) -> dict[ServerLevel, dict[int, CellResult]]:
     """The valid attempt for each level and run; without runs whose attempts were all discarded."""
     by_level: dict[ServerLevel, dict[int, CellResult]] = {level_of(cell): {} for cell in cells}
@@ -79,21 +74,6 @@ def figure_of(cell: CellResult, figure: str) -> float | None:
         return math.inf if absence.kind in ("infinite", "lower_bound") else None
     bounds = (cell.offered_quantiles_ns or {})[f"{probability:g}"]
     return math.inf if bounds.high is None else float(bounds.high)
-
-
-def figures_of(figures: AggregateFigures, name: str) -> AggregateFigure:
-    """The figure with this name, one of ``FIGURES``."""
-    match name:
-        case "p50":
-            return figures.p50
-        case "p99":
-            return figures.p99
-        case "p99.9":
-            return figures.p99_9
-        case "goodput":
-            return figures.goodput
-        case _:
-            raise ValueError(f"there is no figure {name!r}")
 
 
 def aggregate_cells(

@@ -25,13 +25,12 @@ from wsgiload.analysis.aggregate import (
     ServerLevel,
     counted_runs,
     figure_of,
-    server_of,
 )
 from wsgiload.analysis.attempts import is_discarded
 from wsgiload.analysis.generator_delay import REASON as DELAY_REASON
 from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.analysis.overload import saturation_goodputs
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.over_cells import ComparedFigure, Comparison
 from wsgiload.documents.run_info import HostFacts

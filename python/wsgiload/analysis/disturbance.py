@@ -12,36 +12,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wsgiload.documents.load_report import ErrorBudget, Verdict
+from wsgiload.findings import trial
+from wsgiload.findings.finding import findings_of, generator_checks
 from wsgiload.units import duration_words
 
-# Other processes used the server's processors, as detected by the orchestrator.
-CONTAMINATED = "contaminated"
-# Generator lateness and its effect on the sends; generator threads that are busy, waiting,
-# throttled or stopped; CPU time used by others.
-ONLY_LATER = frozenset(
-    {
-        "missed-sends",
-        "send-lag",
-        "send-lag-absolute",
-        "client-cpu",
-        "run-queue-wait",
-        "client-throttling",
-        "steal",
-        "client-stalls",
-        "poisson-gaps",
-        CONTAMINATED,
-    }
-)
+
+def only_lengthen() -> frozenset[str]:
+    """The checks whose causes can only lengthen response times."""
+    known = (*generator_checks(), *findings_of(trial))
+    return frozenset(one.name for one in known if one.lengthens)
 
 
 def disturbance_of(verdict: Verdict) -> str | None:
     """The disturbance that can only have lengthened response times, in words; None if there was
     none, or if the measurement is invalid for another reason."""
     invalid = [reason for reason in verdict.reasons if reason.level == "invalid"]
-    if not {reason.check for reason in invalid} <= ONLY_LATER:
+    if not {reason.check for reason in invalid} <= only_lengthen():
         return None
 
-    disturbing = invalid or [reason for reason in verdict.reasons if reason.check == CONTAMINATED]
+    disturbing = invalid or [
+        reason for reason in verdict.reasons if reason.check == trial.CONTAMINATED.name
+    ]
     return disturbing[0].message if disturbing else None
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.attempts import counted_attempts, is_discarded
 from wsgiload.analysis.objective import NEAR_A_LIMIT, Judgement, Objective, is_unstable
 from wsgiload.analysis.races import Stages, Track, tracks_of
@@ -29,7 +28,7 @@ from wsgiload.analysis.recommend import (
     shown_quantile,
 )
 from wsgiload.analysis.threshold import QUANTILES, Threshold
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.statistics.effect import MIN_RUNS
 from wsgiload.statistics.race import Drop, Outcome, RaceState
 from wsgiload.statistics.sequential import mean_at_any_analysis

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from wsgiload.analysis.aggregate import aggregate_cells, server_of
+from wsgiload.analysis.aggregate import aggregate_cells
 from wsgiload.analysis.attempts import counted_attempts, is_discarded, reason_of_repeat
 from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.objective import Objective, parse_objective
@@ -26,7 +26,7 @@ from wsgiload.analysis.races import (
 from wsgiload.analysis.recommend import recommend
 from wsgiload.analysis.recommend_raced import recommend_raced
 from wsgiload.analysis.recommendations import recommendations
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.over_cells import Comparison, DiscardedTrial, ExperimentValidity, Race
 from wsgiload.documents.recommendation import Recommendation

@@ -20,7 +20,6 @@ from wsgiload.analysis.aggregate import (
     ServerLevel,
     counted_runs,
     figure_of,
-    server_of,
 )
 from wsgiload.analysis.comparison import (
     JUDGED,
@@ -32,7 +31,7 @@ from wsgiload.analysis.comparison import (
 )
 from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.documents.answer import RankingEntry, RankingLevel
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.over_cells import Comparison, Race, RaceDropout
 from wsgiload.statistics.effect import MIN_RUNS, paired_effect

@@ -22,6 +22,7 @@ from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Comparison
 from wsgiload.statistics.effect import MIN_RUNS
 from wsgiload.statistics.effect import mean_interval as t_interval
+from wsgiload.units import level_words
 
 P99 = "0.99"
 P50, P90 = "0.5", "0.9"
@@ -68,13 +69,6 @@ def rank(
         _ranked_level(key, places, comparisons, allowed_errors)
         for key, places in sorted(by_level.items(), key=lambda item: -item[0][0])
     )
-
-
-def level_words(rate: float | None, connections: int | None) -> str:
-    """``3,000/s``, or ``50 connections``."""
-    if rate is not None:
-        return f"{rate:,.10g}/s"
-    return f"{connections:,} connection{'' if connections == 1 else 's'}"
 
 
 def _ranked_level(

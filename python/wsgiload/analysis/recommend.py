@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Literal, TypeVar
 
-from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.effective_limit import effective_limit, effective_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.threshold import QUANTILES, Threshold
 from wsgiload.documents.capacity import ServerCapacity
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.recommendation import (
     CpuHeadroom,
     MemoryHeadroom,

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.objective import Objective
 from wsgiload.analysis.objective_races import Contender, contenders_of, objective_states
 from wsgiload.analysis.races import Stages, Track, stages_of
 from wsgiload.analysis.recommend import as_lean, best_so_far, refusal, shown_quantile
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.recommendation import NoRecommendation, RecommendedConfiguration
 from wsgiload.statistics.effect import MIN_RUNS

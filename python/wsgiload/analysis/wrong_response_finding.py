@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wsgiload.analysis.aggregate import server_of
 from wsgiload.documents.answer import RankingLevel
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.load_report import Reason
+from wsgiload.findings.wrong_responses import WRONG_RESPONSES
 
-CHECK = "wrong-responses"
 # From this share of a load's requests, wrong responses decide whether a level is sustained.
 DECISIVE_SHARE = 0.01
 
@@ -20,7 +19,7 @@ def wrong_responses_of(cells: Sequence[CellResult]) -> dict[str, Reason]:
     worst: dict[str, tuple[float, Reason]] = {}
     for cell in cells:
         for reason in cell.verdict.reasons if cell.verdict is not None else ():
-            if reason.check == CHECK:
+            if reason.check == WRONG_RESPONSES.name:
                 share, name = wrong_share(cell), server_of(cell)
                 if name not in worst or share > worst[name][0]:
                     worst[name] = (share, reason)

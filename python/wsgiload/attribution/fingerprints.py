@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 from wsgiload.attribution import spans
 from wsgiload.attribution.evidence import Evidence
+from wsgiload.attribution.exposure import Event
 from wsgiload.documents.attribution_result import FingerprintResult
+from wsgiload.findings.finding import Finding, percent
 
 MIN_THROTTLED_RATIO = 0.01
 MIN_WAIT_RATIO = 0.05
@@ -20,9 +22,39 @@ MIN_IMBALANCE = 0.5
 MIN_STALLS, MIN_BUSY_SHARE = 2, 0.5
 
 
+class Fingerprint(Finding, frozen=True, kw_only=True):
+    """The record of a fingerprint."""
+
+    title: str
+    event: Event | None = None
+    """The event whose exposure shows how many of the slowest requests it covers."""
+    span: str | None = None
+    """One such event, in words."""
+
+    def detected(self, sentence: str, value: float, limit: float) -> FingerprintResult:
+        """What the rule reports."""
+        return FingerprintResult(
+            name=self.name,
+            sentence=sentence,
+            rule=self.premise,
+            source=self.examines,
+            value=value,
+            limit=limit,
+        )
+
+
 def find_fingerprints(evidence: Evidence) -> list[FingerprintResult]:
     """All detected fingerprints, the most certain first."""
     return [result for detect in _DETECTORS if (result := detect(evidence)) is not None]
+
+
+OOM_KILL = Fingerprint(
+    name="oom_kill",
+    title="OOM kill",
+    examines="oom_kill of the cgroup",
+    premise="The kernel OOM-killed at least one process of the server.",
+    fix="raise --memory, or use fewer workers",
+)
 
 
 def oom_kill(evidence: Evidence) -> FingerprintResult | None:
@@ -31,14 +63,20 @@ def oom_kill(evidence: Evidence) -> FingerprintResult | None:
     if not kills:
         return None
     processes = "1 process" if kills == 1 else f"{kills} processes"
-    return FingerprintResult(
-        name="oom_kill",
-        sentence=f"the kernel OOM-killed {processes} of the server",
-        rule="at least one kill",
-        source="oom_kill of the cgroup",
-        value=kills,
-        limit=1,
-    )
+    sentence = f"the kernel OOM-killed {processes} of the server"
+    return OOM_KILL.detected(sentence, kills, 1)
+
+
+THROTTLING = Fingerprint(
+    name="throttling",
+    title="CPU throttling",
+    examines="nr_throttled / nr_periods of the cgroup",
+    premise=f"The CPU limit stopped the server in at least {percent(MIN_THROTTLED_RATIO)} of the "
+    "CPU periods.",
+    fix="raise --cpus, or choose a lower rate",
+    event="throttled",
+    span="a throttled period",
+)
 
 
 def throttling(evidence: Evidence) -> FingerprintResult | None:
@@ -48,14 +86,21 @@ def throttling(evidence: Evidence) -> FingerprintResult | None:
         return None
 
     ratio = throttled / periods
-    return FingerprintResult(
-        name="throttling",
-        sentence=f"the CPU limit throttled the server in {_percent(ratio)} of the CPU periods",
-        rule=f"throttled in at least {_percent(MIN_THROTTLED_RATIO)} of the CPU periods",
-        source="nr_throttled / nr_periods of the cgroup",
-        value=ratio,
-        limit=MIN_THROTTLED_RATIO,
-    )
+    sentence = f"the CPU limit throttled the server in {_percent(ratio)} of the CPU periods"
+    return THROTTLING.detected(sentence, ratio, MIN_THROTTLED_RATIO)
+
+
+CONTENTION = Fingerprint(
+    name="contention",
+    title="CPU contention",
+    examines="cpu.pressure (full) of the cgroup, without throttled or memory-pressure samples",
+    premise="All runnable tasks of the server waited for a CPU for at least "
+    f"{percent(MIN_WAIT_RATIO)} of the time, although it was neither throttled nor short "
+    "of memory.",
+    fix="repeat on an idle machine; `wsgiload doctor` lists what disturbs this one",
+    event="cpu_wait",
+    span="a time in which the server waited for a CPU",
+)
 
 
 def contention(evidence: Evidence) -> FingerprintResult | None:
@@ -64,17 +109,11 @@ def contention(evidence: Evidence) -> FingerprintResult | None:
     if ratio is None or ratio < MIN_WAIT_RATIO:
         return None
     who = "the load generator or other processes" if evidence.shared_cores else "other processes"
-    return FingerprintResult(
-        name="contention",
-        sentence=(
-            f"for {_percent(ratio)} of the time, the server was runnable but got no CPU, although "
-            f"it was neither throttled nor short of memory; {who} used its cores"
-        ),
-        rule=f"at least {_percent(MIN_WAIT_RATIO)} of the time",
-        source="cpu.pressure (full) of the cgroup, without throttled or memory-pressure samples",
-        value=ratio,
-        limit=MIN_WAIT_RATIO,
+    sentence = (
+        f"for {_percent(ratio)} of the time, the server was runnable but got no CPU, although "
+        f"it was neither throttled nor short of memory; {who} used its cores"
     )
+    return CONTENTION.detected(sentence, ratio, MIN_WAIT_RATIO)
 
 
 def wait_ratio(evidence: Evidence) -> float | None:
@@ -87,6 +126,19 @@ def wait_ratio(evidence: Evidence) -> float | None:
     )
 
 
+PAUSE = Fingerprint(
+    name="pause",
+    title="server stall",
+    examines="sock_diag, CPU usage and cpu.pressure of the cgroup",
+    premise=f"For at least {MIN_PAUSE_NS / 1e6:g} ms in total, connections waited in an accept "
+    "queue that did not shrink, with at most 10 % of the median CPU use, no CPU pressure "
+    "and no throttling.",
+    fix="find what its workers wait for: a lock, a connection pool, a backend",
+    event="paused",
+    span="a server stall",
+)
+
+
 def pause(evidence: Evidence) -> FingerprintResult | None:
     """All processes of the server were blocked, for example by a lock or a slow backend."""
     paused = spans.paused(evidence.steps)
@@ -94,21 +146,23 @@ def pause(evidence: Evidence) -> FingerprintResult | None:
     if length_ns < MIN_PAUSE_NS:
         return None
     times = "once" if len(paused) == 1 else f"{len(paused)} times"
-    return FingerprintResult(
-        name="pause",
-        sentence=(
-            "connections waited in the accept queue while all processes of the server were "
-            f"blocked, for example by a lock or a slow backend ({times}, "
-            f"{length_ns / 1e9:.1f} s in total)"
-        ),
-        rule=(
-            "accept queue neither empty nor shrinking, CPU use at most 10 % of its median, no CPU "
-            "pressure, no throttling"
-        ),
-        source="sock_diag, CPU usage and cpu.pressure of the cgroup",
-        value=length_ns / 1e9,
-        limit=MIN_PAUSE_NS / 1e9,
+    sentence = (
+        "connections waited in the accept queue while all processes of the server were "
+        f"blocked, for example by a lock or a slow backend ({times}, "
+        f"{length_ns / 1e9:.1f} s in total)"
     )
+    return PAUSE.detected(sentence, length_ns / 1e9, MIN_PAUSE_NS / 1e9)
+
+
+BUSY_PAUSE = Fingerprint(
+    name="busy_pause",
+    title="GC or long computation",
+    examines="the slowest requests, CPU usage of the cgroup",
+    premise=f"At least {MIN_STALLS} stalls (ten times the median response time, at least 100 ms); "
+    f"in at least {percent(MIN_BUSY_SHARE)} of them, CPU use of at least "
+    f"{spans.BUSY_CORES} cores and {spans.BUSIER} times the median.",
+    fix="call gc.freeze() after the import, or move the computation out of the requests",
+)
 
 
 def busy_pause(evidence: Evidence) -> FingerprintResult | None:
@@ -121,22 +175,22 @@ def busy_pause(evidence: Evidence) -> FingerprintResult | None:
         return None
 
     longest_ns = max(end_ns - start_ns for start_ns, end_ns in busy)
-    return FingerprintResult(
-        name="busy_pause",
-        sentence=(
-            "requests waited while the server used more CPU than usual, for example for garbage "
-            f"collection or a long computation that holds the GIL ({len(busy)} times, up to "
-            f"{longest_ns / 1e6:,.0f} ms)"
-        ),
-        rule=(
-            "at least two stalls (ten times the median response time, at least 100 ms); in at "
-            f"least half of them, CPU use of at least {spans.BUSY_CORES} cores and "
-            f"{spans.BUSIER} times the median"
-        ),
-        source="the slowest requests, CPU usage of the cgroup",
-        value=len(busy),
-        limit=MIN_STALLS,
+    sentence = (
+        "requests waited while the server used more CPU than usual, for example for garbage "
+        f"collection or a long computation that holds the GIL ({len(busy)} times, up to "
+        f"{longest_ns / 1e6:,.0f} ms)"
     )
+    return BUSY_PAUSE.detected(sentence, len(busy), MIN_STALLS)
+
+
+BACKLOG_OVERFLOW = Fingerprint(
+    name="backlog_overflow",
+    title="full accept queue",
+    examines="sock_diag, drops of the listening sockets",
+    premise="A listening socket of the server dropped at least one connection attempt, which the "
+    "client's kernel repeats after 1, 3 and 7 s.",
+    fix="raise the server's backlog, or add workers",
+)
 
 
 def backlog_overflow(evidence: Evidence) -> FingerprintResult | None:
@@ -152,14 +206,20 @@ def backlog_overflow(evidence: Evidence) -> FingerprintResult | None:
     )
     backlog = f" (backlog {evidence.backlog:,})" if evidence.backlog is not None else ""
     attempts = "1 connection attempt" if drops == 1 else f"{drops:,} connection attempts"
-    return FingerprintResult(
-        name="backlog_overflow",
-        sentence=f"a full accept queue{backlog} dropped {attempts}{tail}",
-        rule="at least one drop at a listening socket",
-        source="sock_diag, drops of the listening sockets",
-        value=drops,
-        limit=1,
-    )
+    sentence = f"a full accept queue{backlog} dropped {attempts}{tail}"
+    return BACKLOG_OVERFLOW.detected(sentence, drops, 1)
+
+
+MEMORY_PRESSURE = Fingerprint(
+    name="memory_pressure",
+    title="memory pressure",
+    examines="memory.pressure (some) and memory.events of the cgroup",
+    premise=f"The server waited for memory for at least {percent(MIN_WAIT_RATIO)} of the time, or "
+    "exceeded memory.high; no process was killed.",
+    fix="raise --memory",
+    event="memory_pressure",
+    span="a memory stall",
+)
 
 
 def memory_pressure(evidence: Evidence) -> FingerprintResult | None:
@@ -169,17 +229,19 @@ def memory_pressure(evidence: Evidence) -> FingerprintResult | None:
     if evidence.oom_kills or (ratio < MIN_WAIT_RATIO and not high):
         return None
     exceeded = f" and exceeded memory.high {high:,} times" if high else ""
-    return FingerprintResult(
-        name="memory_pressure",
-        sentence=(f"the server waited for memory for {_percent(ratio)} of the time{exceeded}"),
-        rule=(
-            f"at least {_percent(MIN_WAIT_RATIO)} of the time, or memory.high was exceeded; no "
-            "process was killed"
-        ),
-        source="memory.pressure (some) and memory.events of the cgroup",
-        value=ratio,
-        limit=MIN_WAIT_RATIO,
-    )
+    sentence = f"the server waited for memory for {_percent(ratio)} of the time{exceeded}"
+    return MEMORY_PRESSURE.detected(sentence, ratio, MIN_WAIT_RATIO)
+
+
+WORKER_IMBALANCE = Fingerprint(
+    name="worker_imbalance",
+    title="worker imbalance",
+    examines="schedstat of the threads of each process",
+    premise=f"The busiest of several workers uses at least {MIN_BUSY_CORES} cores, and the "
+    f"imbalance is at least {MIN_IMBALANCE}: (its CPU time / the mean − 1) / (workers − "
+    "1).",
+    fix="use more connections: each stays with the worker that accepted it",
+)
 
 
 def worker_imbalance(evidence: Evidence) -> FingerprintResult | None:
@@ -191,20 +253,11 @@ def worker_imbalance(evidence: Evidence) -> FingerprintResult | None:
         or balance.imbalance < MIN_IMBALANCE
     ):
         return None
-    return FingerprintResult(
-        name="worker_imbalance",
-        sentence=(
-            f"one of {balance.workers} workers used {balance.busiest_cores:.2f} CPU cores while "
-            f"the others were nearly idle (imbalance {balance.imbalance:.2f}; the maximum is 1)"
-        ),
-        rule=(
-            f"the busiest worker uses at least {MIN_BUSY_CORES} cores and the imbalance is at "
-            f"least {MIN_IMBALANCE}"
-        ),
-        source="schedstat of the threads of each process",
-        value=balance.imbalance,
-        limit=MIN_IMBALANCE,
+    sentence = (
+        f"one of {balance.workers} workers used {balance.busiest_cores:.2f} CPU cores while "
+        f"the others were nearly idle (imbalance {balance.imbalance:.2f}; the maximum is 1)"
     )
+    return WORKER_IMBALANCE.detected(sentence, balance.imbalance, MIN_IMBALANCE)
 
 
 _DETECTORS: tuple[Callable[[Evidence], FingerprintResult | None], ...] = (
@@ -217,6 +270,9 @@ _DETECTORS: tuple[Callable[[Evidence], FingerprintResult | None], ...] = (
     memory_pressure,
     worker_imbalance,
 )
+
+
+FINGERPRINTS = {one.name: one for one in list(globals().values()) if isinstance(one, Fingerprint)}
 
 
 def _percent(ratio: float) -> str:

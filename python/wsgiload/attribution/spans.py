@@ -18,10 +18,10 @@ Span = tuple[int, int]
 WAITED_FOR_CPU = 0.2
 WAITED_FOR_MEMORY = 0.1
 FLAT = 0.1
-# A paused server uses at most this share of its median CPU use. Pauses of a server whose median is
-# below the second figure (in cores) cannot be detected.
+# A paused server uses at most this share of its median CPU use while it uses any. Pauses of a
+# server whose median is below the second figure (in cores) cannot be detected.
 DOWN_TO = 0.1
-MIN_USUAL_CORES = 0.03
+MIN_USUAL_CORES = 0.01
 # A collection or computation occupies one thread for more than half of a step (in cores), and the
 # CPU use exceeds its median by this factor.
 BUSY_CORES, BUSIER = 0.6, 1.5
@@ -63,7 +63,7 @@ def unlimited(steps: Sequence[Step]) -> list[Step]:
 def paused(steps: Sequence[Step]) -> list[Span]:
     """Spans in which connections waited to be accepted while the processes neither ran nor were
     runnable."""
-    usual = [share for step in steps if (share := step.share("cpu_usage_ns")) is not None]
+    usual = [share for step in steps if (share := step.share("cpu_usage_ns"))]
     if not usual or median(usual) < MIN_USUAL_CORES:
         return []
     limit = DOWN_TO * median(usual)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wsgiload.documents.audit import AuditAlarm, ErrorKind, Figures, ToolName
+from wsgiload.findings.finding import Finding
 from wsgiload.units import NS_PER_S
 
 ERROR_RESPONSES: frozenset[ErrorKind] = frozenset(("status", "body"))
@@ -72,14 +73,20 @@ class Run:
 
 
 def alarm(
-    name: str, message: str, *, arithmetic: str, fix: str, value: float, limit: float
+    finding: Finding,
+    message: str,
+    *,
+    arithmetic: str,
+    value: float,
+    limit: float,
+    fix: str | None = None,
 ) -> AuditAlarm:
-    """An alarm with its arithmetic."""
+    """An alarm with its arithmetic, and the finding's fix unless the case has its own."""
     return AuditAlarm(
-        alarm=name,
+        alarm=finding.name,
         message=message,
         arithmetic=arithmetic,
-        fix=fix,
+        fix=fix or finding.fix or "",
         value=value,
         limit=limit,
     )

@@ -1,16 +1,23 @@
-"""Reads numbers and lines from the text output of a tool."""
+"""Reads numbers and lines from the text output of a tool, and decodes its JSON output."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NoReturn, TypeVar
 
-from wsgiload.documents.audit import ErrorKind
+import msgspec
+
+from wsgiload.audit.run import Part
+from wsgiload.documents.audit import ErrorKind, Figures
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.experiment.redaction import public_url
 from wsgiload.foreign_text import quotation
 from wsgiload.units import NS_PER_S
+
+T = TypeVar("T")
 
 _UNITS_NS = {
     "ns": 1.0,
@@ -27,6 +34,8 @@ DURATION = rf"(?:{NUMBER}(?:ns|us|µs|μs|ms|s|m|h))+"
 _DURATION_PART = re.compile(rf"({NUMBER})(ns|us|µs|μs|ms|s|m|h)")
 # The part of a file that is read for a quotation.
 MAX_CHARACTERS = 4_000
+# The length of the quoted end of a truncated file.
+MAX_SHOWN_CHARACTERS = 60
 # A number with more digits is not a number of requests.
 MAX_DIGITS = 18
 
@@ -103,11 +112,22 @@ def cut_off(text: str, what: str) -> NoReturn:
     )
 
 
-def pieces(start: str, text: str) -> Iterator[str]:
-    """The runs in a file, each of which begins with a line like ``start``."""
-    begins = [match.start() for match in re.finditer(start, text, re.MULTILINE)]
-    for place, begin in enumerate(begins):
-        yield text[begin : begins[place + 1] if place + 1 < len(begins) else len(text)]
+def has_line(pattern: str) -> Callable[[str], bool]:
+    """Whether a file has a line like ``pattern``."""
+    return lambda content: find(pattern, content) is not None
+
+
+def each_run(start: str, figures: Callable[[str], Figures]) -> Callable[[str], Sequence[Part]]:
+    """Reads the runs in a file, each of which begins with a line like ``start``."""
+
+    def parse(content: str) -> Sequence[Part]:
+        begins = [match.start() for match in re.finditer(start, content, re.MULTILINE)]
+        pieces = [content[begin:end] for begin, end in pairwise([*begins, len(content)])]
+        if len(pieces) == 1:
+            return [Part(figures(pieces[0]))]
+        return [Part(figures(piece), f"run {place}") for place, piece in enumerate(pieces, start=1)]
+
+    return parse
 
 
 def kind_of_error(text: str) -> ErrorKind:
@@ -121,3 +141,25 @@ def kind_of_error(text: str) -> ErrorKind:
 def present(errors: dict[ErrorKind, int]) -> dict[ErrorKind, int]:
     """The kinds that occurred."""
     return {kind: number for kind, number in errors.items() if number > 0}
+
+
+def decode(content: str, kind: type[T], tool: str) -> T:
+    """The content as this type. Raises UsageError for anything else, or CutOff, which quotes the
+    end, for a truncated file."""
+    try:
+        return decode_json(content.strip(), kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"not a result of {tool}: {error}", f"write it with {tool}'s own option for JSON"
+        ) from error
+    except msgspec.DecodeError as error:
+        if "truncated" not in str(error):
+            raise UsageError(f"not JSON: {error}", "repeat the run, or restore the file") from error
+        lines = content.rstrip().split("\n")
+        end = quoted_end(lines[-1], MAX_SHOWN_CHARACTERS)
+        raise CutOff(
+            f"cut off at line {len(lines)} ({end!r}): incomplete JSON",
+            "repeat the run, or restore the file",
+        ) from error
+    except RecursionError as error:
+        raise UsageError("not a result: its JSON is nested too deeply") from error

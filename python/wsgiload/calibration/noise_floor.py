@@ -7,7 +7,7 @@ The noise floor is shown as a systematic uncertainty; it is never subtracted.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from wsgiload.environments.cache import cache_folder
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import replace_file
 from wsgiload.host.facts import host_facts
-from wsgiload.loads.options import Keepalive
+from wsgiload.loads.public_options import Keepalive
 from wsgiload.units import NS_PER_S
 
 # The allowed delay of the median after a known hold (method: [0, 50 µs]). It cannot be earlier than
@@ -200,8 +200,3 @@ def floor_of_plan(keepalive: Keepalive) -> NoiseFloor | None:
 def age_s(document: Calibration) -> float:
     """The age of the document in seconds."""
     return (time.time_ns() - document.created_ns) / NS_PER_S
-
-
-def missed_biases(document: Calibration) -> Sequence[MedianBias]:
-    """The biases that exceed the allowed range."""
-    return [bias for bias in document.bias if not bias.is_within]

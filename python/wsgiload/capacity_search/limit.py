@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wsgiload.analysis.effective_limit import effective_limit
-from wsgiload.analysis.service_alarms import BUSY_SHARE, are_all_idle, bottleneck_of
 from wsgiload.documents.capacity import LimitedBy
 from wsgiload.documents.cell_result import CellResult, ServiceUse
+from wsgiload.findings.services import BUSY_SHARE, are_all_idle, bottleneck_of
 
 # Trials at much higher rates overload the server, which hides its actual limit.
 NEAR = 1.25

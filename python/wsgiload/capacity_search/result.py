@@ -17,15 +17,15 @@ from wsgiload.documents.capacity import CapacityTrial, ServerCapacity, UseAtCapa
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.load_report import Blame, Verdict
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
+from wsgiload.findings.finding import Finding, Fired, Level, percent
+from wsgiload.findings.trial import failed_step
 from wsgiload.report.words import format_per_s
-from wsgiload.results.reasons import BlamedReason, Level, reason_of
 from wsgiload.units import NS_PER_S
 
 T = TypeVar("T", int, float)
 
 # Discarding more would be a selection of results.
 MAX_DISCARDED_SHARE = 0.2
-UNFINISHED = "unfinished"
 AGAIN = "closed loop, invalid and repeated"
 # With fewer requests beyond a quantile, it varies widely between trials.
 ENOUGH_BEYOND = 100
@@ -180,15 +180,23 @@ def _largest(values: Sequence[T | None]) -> T | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _reasons(state: ServerSearch, objective: Objective, duration_ns: int) -> list[BlamedReason]:
+SEARCH = Finding(
+    name="search",
+    examines="the result of a capacity search",
+    premise="The search failed to find a rate.",
+    fix="repeat the search",
+)
+
+
+def _reasons(state: ServerSearch, objective: Objective, duration_ns: int) -> list[Fired]:
     """All reasons of the verdict, each with its blame."""
     reasons = _unfinished(state)
     if state.failure is not None:
-        blame, message = state.failure_blame, state.failure.message
-        reasons.append((blame, reason_of("failure", "invalid", message, 1, 0)))
+        failed = failed_step(state.failure, has_load=False)
+        reasons.append(replace(failed, blame=state.failure_blame))
     if state.abandoned is not None:
         blame, why = state.abandoned
-        reasons.append((blame, reason_of("search", "invalid", why, 1, 0)))
+        reasons.append(SEARCH.fired(why, 1, 0, level="invalid", blame=blame))
     reasons += _discarded(state) + _disturbed(state)
 
     result = state.result
@@ -199,37 +207,75 @@ def _reasons(state: ServerSearch, objective: Objective, duration_ns: int) -> lis
     return reasons + _brevity(result, objective, duration_ns)
 
 
-def _open_bracket(result: SearchResult) -> list[BlamedReason]:
+NOT_MET = Finding(
+    name="not-met",
+    examines="the trials at the lowest rates",
+    premise="The server missed the objective at every rate tested.",
+    fix="relax the objective (--slo), or give the server more resources",
+)
+NO_UPPER_BOUND = Finding(
+    name="no-upper-bound",
+    examines="the trials at the highest rates",
+    premise="No trial missed the objective, so the capacity may be higher.",
+    fix="use more generator threads (--threads), or a second machine",
+    blame="method",
+)
+
+
+def _open_bracket(result: SearchResult) -> list[Fired]:
     """A warning if the objective was met at no rate, or at every rate."""
     low, high = result.lower_per_s, result.upper_per_s
     if low is None:
         message = f"the objective was missed at every rate, even at {format_per_s(high)}"
-        return [("server", reason_of("not-met", "warn", message, high, None))]
+        return [NOT_MET.fired(message, high, None)]
     if high is None:
         highest = format_per_s(low)
         message = (
             f"the objective was met at every rate up to {highest}, so the capacity may be higher"
         )
-        return [("method", reason_of("no-upper-bound", "warn", message, low, None))]
+        return [NO_UPPER_BOUND.fired(message, low, None)]
     return []
 
 
-def _unconfirmed(result: SearchResult) -> list[BlamedReason]:
+NOT_CONFIRMED = Finding(
+    name="not-confirmed",
+    examines="the confirmation trials at the highest rate that met the objective",
+    premise="Too few confirmation trials met the objective.",
+    fix="use longer trials (--duration), which vary less",
+    blame="method",
+)
+UNCONFIRMED = Finding(
+    name="unconfirmed",
+    examines="the number of confirmation trials",
+    premise="There were no confirmation trials (--confirmations 0), so the rate is an unconfirmed "
+    "lower bound.",
+    fix="omit --confirmations",
+    blame="method",
+)
+
+
+def _unconfirmed(result: SearchResult) -> list[Fired]:
     if result.confirmations and result.rate_per_s is None:
         first, last = result.confirmations[0], result.confirmations[-1]
         rates = f"{format_per_s(first.rate_per_s)} and {format_per_s(last.rate_per_s)}"
         message = f"new trials missed the objective at {rates}, so no rate is confirmed"
-        fix = "use longer trials (--duration), which vary less"
-        passed, of = last.passed, last.of
-        return [("method", reason_of("not-confirmed", "warn", message, passed, of, fix))]
+        return [NOT_CONFIRMED.fired(message, last.passed, last.of)]
     if not result.confirmations and result.lower_per_s is not None:
         message = "the rate was not confirmed by new trials, so it may be too high"
-        fix = "omit --confirmations"
-        return [("method", reason_of("unconfirmed", "warn", message, 0, 6, fix))]
+        return [UNCONFIRMED.fired(message, 0, 6)]
     return []
 
 
-def _unfinished(state: ServerSearch) -> list[BlamedReason]:
+UNFINISHED = Finding(
+    name="unfinished",
+    examines="whether the search completed",
+    premise="The search was interrupted or ran out of time.",
+    fix="run the search again",
+    blame="method",
+)
+
+
+def _unfinished(state: ServerSearch) -> list[Fired]:
     """The reason for an interrupted search. As for an interrupted load, the blame is "method"."""
     if state.is_over:
         return []
@@ -238,10 +284,19 @@ def _unfinished(state: ServerSearch) -> list[BlamedReason]:
         "before its first trial" if not count else f"after {count} trial{'s' if count > 1 else ''}"
     )
     message = f"the search was interrupted {when}"
-    return [("method", reason_of(UNFINISHED, "invalid", message, count, None))]
+    return [UNFINISHED.fired(message, count, None, level="invalid")]
 
 
-def _discarded(state: ServerSearch) -> list[BlamedReason]:
+DISCARDED = Finding(
+    name="discarded",
+    examines="trials that are invalid because of the generator or the host",
+    premise="Some trials were discarded and repeated. If more than "
+    f"{percent(MAX_DISCARDED_SHARE)} were discarded, the result is invalid.",
+    fix="repeat on an idle machine; `wsgiload doctor` lists what disturbs this one",
+)
+
+
+def _discarded(state: ServerSearch) -> list[Fired]:
     # The closed loop does not affect the result.
     judged = [trial for trial in state.trials if trial.judgement is not None]
     discarded = [trial for trial in judged if trial.is_spoiled]
@@ -255,11 +310,19 @@ def _discarded(state: ServerSearch) -> list[BlamedReason]:
     blame: Blame = max(set(blames), key=blames.count) if blames else "client"
     message = f"{len(discarded)} of {len(judged)} trials were invalid ({blame}) and were repeated"
     level: Level = "invalid" if is_too_many else "warn"
-    limit = MAX_DISCARDED_SHARE
-    return [(blame, reason_of("discarded", level, message, share, limit))]
+    return [DISCARDED.fired(message, share, MAX_DISCARDED_SHARE, level=level, blame=blame)]
 
 
-def _disturbed(state: ServerSearch) -> list[BlamedReason]:
+ONLY_LOWER_BOUND = Finding(
+    name=LOWER_BOUND,
+    examines="disturbed trials near the capacity that missed the objective",
+    premise="The disturbances may have caused the misses, so the capacity may be higher.",
+    fix="repeat on an idle machine; `wsgiload doctor` lists what disturbs this one",
+    blame="host",
+)
+
+
+def _disturbed(state: ServerSearch) -> list[Fired]:
     """A warning that the rate is a lower bound. A trial that met the objective while it was
     disturbed would also have met it without the disturbance. Misses above the upper bound decided
     nothing."""
@@ -285,11 +348,20 @@ def _disturbed(state: ServerSearch) -> list[BlamedReason]:
         f"{len(missed)} of the {len(counted)} trials that decide the rate missed the objective "
         "but were disturbed, so the rate is a lower bound"
     )
-    share, fix = len(missed) / len(counted), "repeat on an idle machine"
-    return [("host", reason_of(LOWER_BOUND, "warn", message, share, 0, fix))]
+    return [ONLY_LOWER_BOUND.fired(message, len(missed) / len(counted), 0)]
 
 
-def _brevity(result: SearchResult, objective: Objective, duration_ns: int) -> list[BlamedReason]:
+BREVITY = Finding(
+    name="brevity",
+    examines="the number of requests beyond the quantile in each trial",
+    premise=f"Fewer than {ENOUGH_BEYOND:g} requests lie beyond the quantile, so results vary "
+    "between trials.",
+    fix="use longer trials (--duration)",
+    blame="method",
+)
+
+
+def _brevity(result: SearchResult, objective: Objective, duration_ns: int) -> list[Fired]:
     """A warning if the quantile depends on few requests because the trials are short."""
     quantile = objective.highest_quantile
     if quantile is None or result.lower_per_s is None:
@@ -306,17 +378,18 @@ def _brevity(result: SearchResult, objective: Objective, duration_ns: int) -> li
         f"in trials of {duration_ns / NS_PER_S:.3g} s, p{quantile * 100:g} depends on the "
         f"{beyond:,.0f} slowest of {requests:,.0f} requests and {weak}"
     )
-    limit, fix = ENOUGH_BEYOND, f"use --duration {needed_s:.0f}s"
-    return [("method", reason_of("brevity", "warn", message, beyond, limit, fix))]
+    fix = f"use --duration {needed_s:.0f}s"
+    return [BREVITY.fired(message, beyond, ENOUGH_BEYOND, fix=fix)]
 
 
-def _verdict(reasons: Sequence[BlamedReason]) -> Verdict:
+def _verdict(reasons: Sequence[Fired]) -> Verdict:
     """The most severe reason first; its blame is the verdict's."""
-    ordered = sorted(reasons, key=lambda entry: entry[1].level != "invalid")
+    ordered = sorted(reasons, key=lambda one: one.level != "invalid")
     if not ordered:
         return Verdict(status="valid", blame=None, reasons=())
-    blame, first = ordered[0]
-    return Verdict(status=first.level, blame=blame, reasons=tuple(reason for _, reason in ordered))
+    first = ordered[0]
+    reported = tuple(one.reason() for one in ordered)
+    return Verdict(status=first.level, blame=first.blame, reasons=reported)
 
 
 def exit_code(status: str, servers: Sequence[ServerCapacity], failed: Collection[str] = ()) -> int:
@@ -345,4 +418,4 @@ def _is_unconfirmed(server: ServerCapacity) -> bool:
 
 def is_unfinished(server: ServerCapacity) -> bool:
     """Whether this server's search was interrupted."""
-    return any(reason.check == UNFINISHED for reason in server.verdict.reasons)
+    return any(reason.check == UNFINISHED.name for reason in server.verdict.reasons)

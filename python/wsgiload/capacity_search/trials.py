@@ -23,7 +23,7 @@ from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.host.cpus import CpuPlan, pinned
 from wsgiload.loads.drive import drive
 from wsgiload.loads.options import Level, load_plan
-from wsgiload.results.load_cell import cell_of_load
+from wsgiload.results.load_attempts import cell_of_load
 from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.run_lock import exclusive
 from wsgiload.results.store import RunDirectory

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
-from wsgiload.cli._flags import AttachFlags
-from wsgiload.cli._help import WholeNumber, option
-from wsgiload.cli._options import together
+from wsgiload.cli._help import WholeNumber, option, together
 from wsgiload.errors import UsageError
 from wsgiload.limits.attach import Attached, attach_cgroup, attach_pid
 from wsgiload.sampling.observe import Observation, observing
@@ -29,7 +28,7 @@ attach_options = together(
 
 
 @contextmanager
-def attached(flags: AttachFlags, url: str) -> Iterator[Observation | None]:
+def attached(flags: Mapping[str, Any], url: str) -> Iterator[Observation | None]:
     """Observe the server that the options select; None if they select none."""
     target = _target(flags["attach_cgroup"], flags["attach_pid"])
     if target is None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 import click
 
 from wsgiload.calibration.run import CalibrationPlan, calibrate
-from wsgiload.cli._flags import CalibrateFlags
-from wsgiload.cli._help import MAX_U64, WholeNumber, option
-from wsgiload.cli._options import FILE, ConfiguredCommand, together
+from wsgiload.cli._declared import FILE, given_options
+from wsgiload.cli._help import MAX_U64, WholeNumber, option, together
+from wsgiload.cli._options import ConfiguredCommand
 from wsgiload.cli._output import check_destinations, print_status, say, write_json
 from wsgiload.cli._sweep import sweep
 from wsgiload.errors import EXIT_INVALID, EXIT_OK
-from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, parse_cpu_list
+from wsgiload.experiment.plan import ResourceLimits
+from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus
 from wsgiload.loads.build import LOAD_DEFAULTS
 from wsgiload.loads.generator import require_possible
-from wsgiload.loads.options import Level, load_plan
+from wsgiload.loads.options import Level, load_plan, settings_of
 from wsgiload.loads.public_options import LoadOptions
 from wsgiload.loads.reference_server import find_reference_server
 from wsgiload.loads.request import Request
@@ -72,7 +74,7 @@ def calibrate_command(
     json_file: str | None,
     quiet: bool,
     dry_run: bool,
-    **flags: Unpack[CalibrateFlags],
+    **flags: Any,
 ) -> int:
     """Measure this machine's noise floor: the response times of a server that responds immediately.
 
@@ -94,15 +96,9 @@ def calibrate_command(
     return EXIT_INVALID if document.verdict.status == "invalid" else EXIT_OK
 
 
-def _plan(refsrv: Path | None, rate: float, flags: CalibrateFlags) -> CalibrationPlan:
-    options = LoadOptions(
-        warmup=flags["warmup"],
-        arrivals=flags["arrivals"],
-        keepalive=flags["keepalive"],
-        threads=flags["threads"],
-        seed=flags["seed"],
-    ).filled(LOAD_DEFAULTS)
-    settings = options.settings(seconds_to_ns(flags["duration"]))
+def _plan(refsrv: Path | None, rate: float, flags: Mapping[str, Any]) -> CalibrationPlan:
+    options = given_options(LoadOptions, flags).filled(LOAD_DEFAULTS)
+    settings = settings_of(options, seconds_to_ns(flags["duration"]))
     program = find_reference_server(refsrv)
     level, seed = Level(rate_per_s=rate), flags["seed"]
     require_possible(load_plan("http://127.0.0.1/", Request(), settings, level, seed))
@@ -111,11 +107,6 @@ def _plan(refsrv: Path | None, rate: float, flags: CalibrateFlags) -> Calibratio
     )
 
 
-def _cpu_plan(flags: CalibrateFlags) -> CpuPlan:
-    server_cpus, client_cpus = flags["server_cpus"], flags["client_cpus"]
-    return assign_cpus(
-        available_cpus(),
-        flags["cpus"],
-        parse_cpu_list(server_cpus) if server_cpus else None,
-        parse_cpu_list(client_cpus) if client_cpus else None,
-    )
+def _cpu_plan(flags: Mapping[str, Any]) -> CpuPlan:
+    limits = given_options(ResourceLimits, flags)
+    return assign_cpus(available_cpus(), flags["cpus"], limits.server_cpus, limits.client_cpus)

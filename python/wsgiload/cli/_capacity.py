@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Unpack
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -29,17 +30,17 @@ from wsgiload.capacity_search.run import (
 from wsgiload.capacity_search.search import Goal
 from wsgiload.capacity_search.trials import require_closed_loop
 from wsgiload.cli._capacity_progress import CapacityProgress
+from wsgiload.cli._declared import DURATION
 from wsgiload.cli._dry_run import app_python_of, require_importable_app
 from wsgiload.cli._experiment import spec_of
-from wsgiload.cli._flags import CapacityFlags
 from wsgiload.cli._grid import GridCommand
-from wsgiload.cli._help import WholeNumber, option
+from wsgiload.cli._help import Parsed, WholeNumber, option, together
 from wsgiload.cli._live import live_view
-from wsgiload.cli._options import DURATION, Parsed, together
+from wsgiload.cli._options import report_options
 from wsgiload.cli._output import check_destinations, complain, say, write_json
 from wsgiload.cli._recommend import print_recommendations
 from wsgiload.cli._search_result import print_search
-from wsgiload.cli._sweep import sweep
+from wsgiload.cli._sweep import experiment_options
 from wsgiload.cli._without_effect import warn_of_pythonpath
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.environments.provide import named_interpreters
@@ -53,61 +54,12 @@ from wsgiload.loads.generator import require_possible
 from wsgiload.loads.options import Level, load_plan
 from wsgiload.program import command_line
 from wsgiload.sweeps.sweep import plan_cpus
-from wsgiload.units import seconds_to_ns
+from wsgiload.units import NS_PER_S, seconds_to_ns
 
 MIN_WIDTH, MAX_WIDTH = 0.005, 0.5
 # The default duration of confirmation trials, relative to that of other trials: 120 s for 30 s.
 CONFIRM_FACTOR = 4
 
-_SHARED_WITH_SWEEP = {
-    *(
-        "app",
-        "servers",
-        "servers_from",
-        "profile",
-        "interface",
-        "workers",
-        "server_threads",
-        "grid",
-        "command",
-        "server_args",
-        "server_config",
-        "env",
-        "env_file",
-        "app_name",
-        "path",
-        "chdir",
-        "pythonpath",
-        "python",
-    ),
-    *(
-        "python_version",
-        "warmup",
-        "cooldown",
-        "seed",
-        "port",
-        "ready_timeout",
-        "sample_interval",
-        "store_secrets",
-        "show",
-        "name",
-    ),
-    *("cpus", "memory", "pids", "limits", "server_cpus", "client_cpus", "user", "trust_folder"),
-    *(
-        "arrivals",
-        "keepalive",
-        "on_busy",
-        "max_connections",
-        "max_pending",
-        "timeout",
-        "deadline",
-        "threads",
-    ),
-    *("ambiguous_t", "ambiguous_d"),
-    *("method", "header", "body", "body_file", "targets", "sessions"),
-    *("expect_status", "expect_body_file", "expect_length", "expect_sha256", "expect_regex"),
-    *("out", "verbose", "json_file", "quiet", "live", "config", "dry_run"),
-}
 # Options that apply only to launched servers, not to a URL.
 _SERVER_OPTIONS = (
     *(
@@ -154,11 +106,9 @@ def _parse_width(text: str) -> float:
     return width
 
 
-@click.command(
-    cls=GridCommand,
-    examples=EXAMPLES,
-    params=[param for param in sweep.params if param.name in _SHARED_WITH_SWEEP],
-)
+@click.command(cls=GridCommand, examples=EXAMPLES)
+@click.argument("app", required=False)
+@experiment_options("capacity")
 @together(
     option(
         "Procedure",
@@ -243,6 +193,7 @@ def _parse_width(text: str) -> float:
         multiple=True,
         help="Pass/fail condition on the result, such as 'capacity>=1000' (repeatable). The exit code is 99 if it fails.",
     ),
+    *report_options,
 )
 def capacity(
     app: str | None,
@@ -252,7 +203,7 @@ def capacity(
     live: int | None,
     verbose: bool,
     dry_run: bool,
-    **flags: Unpack[CapacityFlags],
+    **flags: Any,
 ) -> int:
     """Find each server's capacity: the highest rate that meets --slo, confirmed by new trials.
 
@@ -282,7 +233,7 @@ def capacity(
     return code
 
 
-def _plan(app: str | None, flags: CapacityFlags) -> CapacityPlan:
+def _plan(app: str | None, flags: Mapping[str, Any]) -> CapacityPlan:
     objective = parse_objective(flags["slo"], strict=flags["slo_strict"])
     confirm_duration = flags["confirm_duration"] or CONFIRM_FACTOR * flags["duration"]
     return CapacityPlan(
@@ -297,7 +248,7 @@ def _plan(app: str | None, flags: CapacityFlags) -> CapacityPlan:
     )
 
 
-def _experiment(app: str | None, flags: CapacityFlags) -> Experiment:
+def _experiment(app: str | None, flags: Mapping[str, Any]) -> Experiment:
     """The experiment of each trial, without its rate, which the search chooses."""
     url = flags["url"]
     if url is not None:
@@ -324,7 +275,7 @@ def _experiment(app: str | None, flags: CapacityFlags) -> Experiment:
     return experiment
 
 
-def _goal(flags: CapacityFlags) -> Goal:
+def _goal(flags: Mapping[str, Any]) -> Goal:
     if flags["budget"] is not None:
         return GOAL
     return Goal(width=flags["width"], trials=flags["trials"], confirmations=flags["confirmations"])
@@ -335,11 +286,11 @@ def _shortened(experiment: Experiment, budget_s: float | None) -> Experiment:
     source = click.get_current_context().get_parameter_source("warmup")
     if budget_s is None or source is ParameterSource.COMMANDLINE:
         return experiment
-    warmup_ns = min(experiment.load.warmup_ns, MAX_WARMUP_NS)
-    return replace(experiment, load=replace(experiment.load, warmup_ns=warmup_ns))
+    warmup = min(experiment.load.warmup, MAX_WARMUP_NS / NS_PER_S)
+    return replace(experiment, load=replace(experiment.load, warmup=warmup))
 
 
-def _require_url_alone(app: str | None, url: str, flags: CapacityFlags) -> None:
+def _require_url_alone(app: str | None, url: str, flags: Mapping[str, Any]) -> None:
     if urlsplit(url).scheme not in ("http", "https"):
         raise UsageError(f"{url!r} is not an http(s) URL", "write it like http://127.0.0.1:8000/")
     source_of = click.get_current_context().get_parameter_source

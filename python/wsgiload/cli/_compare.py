@@ -8,8 +8,9 @@ import click
 
 from wsgiload.analysis.aggregate import FIGURES
 from wsgiload.analysis.comparison import Change, compare_summaries, unlike, unlike_hosts
+from wsgiload.cli._declared import FILE, FOLDER
 from wsgiload.cli._help import HelpfulCommand, option
-from wsgiload.cli._options import FILE, FOLDER, json_option
+from wsgiload.cli._options import json_option
 from wsgiload.cli._output import check_destinations, write_json
 from wsgiload.cli._stored_runs import host_of, read_summary, reporting_damage
 from wsgiload.documents.codec import SCHEMA_VERSION

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import cache
 
 _FIELD = re.compile(r"^ {4}(\w+): (.*)$")
 _DEFAULT = re.compile(r"\s*Default: (.*)\.$")
 
 
+@cache
 def descriptions(kind: type) -> dict[str, str]:
     """The descriptions in the ``Args`` section of a docstring, by field; none without docstrings
     (``python -OO``)."""

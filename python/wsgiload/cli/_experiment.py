@@ -1,4 +1,4 @@
-"""Converts the options of ``wsgiload sweep``, and of commands that share them, to a SweepSpec."""
+"""Converts the options of ``wsgiload sweep`` and ``capacity`` to a SweepSpec."""
 
 from __future__ import annotations
 
@@ -6,75 +6,46 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.catalogue.pin import server_in
 from wsgiload.catalogue.user_server import commands_by_name
-from wsgiload.cli._flags import ExperimentFlags, ServerFlags, SweepFlags
-from wsgiload.cli._options import (
-    configured_servers,
-    configured_services,
-    load_options_of,
-    request_options_of,
-    sending_options_of,
-)
+from wsgiload.cli._declared import given_options
+from wsgiload.cli._options import configured_servers, configured_services, request_options_of
 from wsgiload.errors import UsageError
 from wsgiload.experiment.build import SweepSpec
 from wsgiload.experiment.grid import parse_grid
 from wsgiload.experiment.plan import ResourceLimits
 from wsgiload.experiment.public_options import ServerCommand, ServerOptions, SweepOptions
-from wsgiload.host.cpus import parse_cpu_list
+from wsgiload.loads.public_options import LoadOptions
 
 
-def spec_of(app: str | None, flags: ExperimentFlags) -> SweepSpec:
-    """The sweep that APP and the shared options describe."""
+def spec_of(app: str | None, flags: Mapping[str, Any]) -> SweepSpec:
+    """The sweep that APP and the options of ``wsgiload sweep`` or ``capacity`` describe."""
     if app is not None and flags["app_name"] is not None:
         raise UsageError(f"APP {app!r} and --app-name are mutually exclusive")
     commands, servers = _own_commands(flags, configured_servers())
     return SweepSpec(
         app=app,
+        rates=flags.get("rates"),
+        connections=flags.get("connections"),
         servers=servers,
         duration=flags["duration"],
-        load=replace(sending_options_of(flags), cooldown=flags["cooldown"]),
-        request=request_options_of(flags, flags["path"]),
-        server=_server_options(flags, commands),
-        limits=_limits(flags),
-        options=SweepOptions(
-            name=flags["name"],
-            sample_interval=flags["sample_interval"],
-            store_secrets=flags["store_secrets"],
-            show=flags["show"],
+        load=given_options(LoadOptions, flags),
+        request=request_options_of(flags),
+        server=given_options(
+            ServerOptions, flags, command=commands, grid=parse_grid(flags["grid"])
         ),
+        limits=given_options(ResourceLimits, flags),
+        options=given_options(SweepOptions, flags),
         out=flags["out"],
         services=configured_services(),
     )
 
 
-def sweep_spec_of(app: str | None, flags: SweepFlags, slo: tuple[str, ...]) -> SweepSpec:
-    """The sweep that APP and the options of ``wsgiload sweep`` describe."""
-    spec = spec_of(app, flags)
-    load = replace(
-        load_options_of(flags),
-        cooldown=flags["cooldown"],
-        warmup_requests=flags["warmup_requests"],
-    )
-    options = replace(
-        spec.options,
-        runs=flags["runs"],
-        compare=flags["compare"],
-        budget=flags["budget"],
-        aggregate=flags["aggregate"],
-        slo=slo,
-        settle=flags["settle"],
-        reruns=flags["reruns"],
-        intervene=flags["intervene"],
-    )
-    rates, connections = flags["rates"], flags["connections"]
-    return replace(spec, rates=rates, connections=connections, load=load, options=options)
-
-
 def _own_commands(
-    flags: ServerFlags, tables: Mapping[str, ServerCommand]
+    flags: Mapping[str, Any], tables: Mapping[str, ServerCommand]
 ) -> tuple[dict[str, str | ServerCommand], tuple[str, ...] | None]:
     """The user's own servers to measure, and the other servers that --servers names.
 
@@ -102,41 +73,3 @@ def _require_no_typo(selected: Sequence[str], own: Sequence[str], folder: Path |
         close = difflib.get_close_matches(name, own, n=1)
         if close and name not in own and not load_catalogue(further=folder).has(name):
             raise UsageError(f"unknown server {name!r}", f"did you mean {close[0]}?")
-
-
-def _server_options(
-    flags: ServerFlags, commands: Mapping[str, str | ServerCommand]
-) -> ServerOptions:
-    return ServerOptions(
-        profile=flags["profile"],
-        interface=flags["interface"],
-        workers=flags["workers"],
-        server_threads=flags["server_threads"],
-        grid=parse_grid(flags["grid"]),
-        app_name=flags["app_name"],
-        chdir=flags["chdir"],
-        pythonpath=flags["pythonpath"],
-        python=flags["python"],
-        python_version=flags["python_version"],
-        port=flags["port"],
-        ready_timeout=flags["ready_timeout"],
-        command=commands,
-        servers_from=flags["servers_from"],
-        server_args=dict(flags["server_args"]),
-        server_config=dict(flags["server_config"]),
-        env=dict(flags["env"]),
-        env_file=flags["env_file"],
-    )
-
-
-def _limits(flags: ServerFlags) -> ResourceLimits:
-    server_cpus, client_cpus = flags["server_cpus"], flags["client_cpus"]
-    return ResourceLimits(
-        cpus=flags["cpus"],
-        memory_bytes=flags["memory"],
-        pids=flags["pids"],
-        policy=flags["limits"],
-        server_cpus=parse_cpu_list(server_cpus) if server_cpus else None,
-        client_cpus=parse_cpu_list(client_cpus) if client_cpus else None,
-        user=flags["user"],
-    )

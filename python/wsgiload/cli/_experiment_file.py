@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
 
 from wsgiload.catalogue.pin import parts_of
 from wsgiload.cli.config import (
@@ -20,11 +19,9 @@ from wsgiload.cli.config import (
 )
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Experiment
-from wsgiload.report.tool_tables import Style
 
 # Keys that are not options.
 APP, TITLE, SOURCE, NOTES, SCALE = "app", "title", "source", "notes", "scale"
-TABLES = "tables"
 _TEXTS = (APP, TITLE, SOURCE)
 # Options whose values start with the name of a server.
 _SERVER_OPTIONS = ("server_args", "server_config")
@@ -44,7 +41,6 @@ class ExperimentFile:
     title: str | None = None
     source: str | None = None
     notes: tuple[str, ...] = ()
-    tables: Style | None = None
     # Notes on options that a scale or this machine changed.
     changes: tuple[str, ...] = ()
 
@@ -102,14 +98,13 @@ def read_experiment_file(path: Path, known: Collection[str]) -> ExperimentFile:
     rest = dict(read_toml(path))
     texts = {key: _text(path, key, rest.pop(key, None)) for key in _TEXTS}
     notes = _notes(path, rest.pop(NOTES, []))
-    tables = _style(path, _text(path, TABLES, rest.pop(TABLES, None)))
     # A list named servers is the option --servers.
     servers = _table(path, SERVERS, rest.pop(SERVERS, {})) if _is_table(rest, SERVERS) else {}
     services = _table(path, SERVICES, rest.pop(SERVICES, {}))
     scales = _table(path, SCALE, rest.pop(SCALE, {}))
     return ExperimentFile(
         path=path,
-        options=_options(rest, [*known, *_TEXTS, NOTES, TABLES, SERVICES, SCALE], str(path)),
+        options=_options(rest, [*known, *_TEXTS, NOTES, SERVICES, SCALE], str(path)),
         servers=servers,
         services=services,
         scales={
@@ -120,7 +115,6 @@ def read_experiment_file(path: Path, known: Collection[str]) -> ExperimentFile:
         title=texts[TITLE],
         source=texts[SOURCE],
         notes=notes,
-        tables=tables,
     )
 
 
@@ -146,19 +140,6 @@ def _text(path: Path, key: str, value: TomlValue | None) -> str | None:
     if value is None or (isinstance(value, str) and value.strip()):
         return value
     raise UsageError(f"{path}: {key}: {value!r} is not a string", f'write it like {key} = "…"')
-
-
-def _style(path: Path, text: str | None) -> Style | None:
-    for style in get_args(Style):
-        if text == style:
-            known_style: Style = style
-            return known_style
-    if text is None:
-        return None
-    raise UsageError(
-        f"{path}: {TABLES}: {text!r} is not a table format",
-        f"choose one of {', '.join(get_args(Style))}",
-    )
 
 
 def _listed(value: TomlValue) -> Sequence[TomlValue]:

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import click
+
+from wsgiload.errors import UsageError
+from wsgiload.options import Section
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Option = Callable[[Decorated], Decorated]
 
 MAX_U64 = 2**64 - 1
 
-# The sections of a help text, in order.
-Section = Literal["Load", "Server", "Limits", "Procedure", "Output", "Request"]
+
+class Parsed(click.ParamType[Any]):
+    """A value parsed by our own parser, whose UsageError becomes a click error."""
+
+    envvar_list_splitter = "\n"  # header fields contain spaces
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self.parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse text; return a parsed value unchanged."""
+        if isinstance(value, bool | dict | list):  # only from a configuration file
+            self.fail(f"{value!r} is not a valid value", param, ctx)
+        if not isinstance(value, str | int | float):
+            return value
+        try:
+            return self.parse(str(value))
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
 
 
 class WholeNumber(click.IntRange):
@@ -60,6 +81,17 @@ def option(section: Section, *flags: str, **attributes: Any) -> Option[Any]:
     has_default = attributes.get("default") is not None and not attributes.get("is_flag")
     attributes.setdefault("show_default", has_default)
     return click.option(*flags, cls=SectionOption, section=section, **attributes)
+
+
+def together(*options: Option[Any]) -> Option[Any]:
+    """Combine options into one decorator; the help lists them in this order."""
+
+    def decorate(function: Decorated) -> Decorated:
+        for add in reversed(options):
+            function = add(function)
+        return function
+
+    return decorate
 
 
 class HelpfulCommand(click.Command):

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import click
 
+from wsgiload.cli._declared import FILE
 from wsgiload.cli._help import HelpfulCommand, option
-from wsgiload.cli._options import FILE
 from wsgiload.cli._output import check_destinations, complain, print_exact
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import BODY, HAR, OPENAPI, FileKind, read_file, write_named
-from wsgiload.loads.access_log import targets_of_access_log
 from wsgiload.loads.curl import targets_of_curl
 from wsgiload.loads.har import targets_of_har
 from wsgiload.loads.openapi import SAFE_METHODS, targets_of_openapi
 from wsgiload.loads.openapi.operations import METHODS
+from wsgiload.loads.recording import targets_of_access_log
 from wsgiload.loads.targets_text import ImportedTargets
 
 _LOAD = "wsgiload load http://127.0.0.1:8000/ -R 50 --targets shop.targets"

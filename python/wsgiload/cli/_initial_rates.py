@@ -18,7 +18,7 @@ from wsgiload.units import NS_PER_S
 
 # The maximum share of a budget for the closed loops; the rest is for the race.
 MAX_SHARE = 0.5
-WARMUP_NS = NS_PER_S // 2
+WARMUP_S = 0.5
 
 
 def require_possible_rates(experiment: Experiment) -> None:
@@ -43,9 +43,7 @@ def with_initial_rates(experiment: Experiment, log: Callable[[str], None]) -> Ex
     named = replace(experiment, name=f"{experiment.name}-rates")
     if experiment.budget_ns is None:
         return replace(experiment, levels=find_levels(named, log))
-    short = replace(
-        experiment.load, warmup_ns=min(experiment.load.warmup_ns, WARMUP_NS), cooldown_ns=0
-    )
+    short = replace(experiment.load, warmup=min(experiment.load.warmup, WARMUP_S), cooldown=0.0)
     initial = replace(named, load=short, budget_ns=None, qualifying=None)
     with_levels = replace(experiment, levels=find_levels(initial, log, CLOSED_LOOP_NS_IN_RACE))
     # The closed loops have used a part of the budget.
@@ -62,5 +60,5 @@ def closed_loops_line(experiment: Experiment) -> str:
 
 
 def _closed_loops_s(experiment: Experiment) -> float:
-    seconds = (CLOSED_LOOP_NS_IN_RACE + WARMUP_NS) / NS_PER_S + USUAL_OVERHEAD_S
+    seconds = CLOSED_LOOP_NS_IN_RACE / NS_PER_S + WARMUP_S + USUAL_OVERHEAD_S
     return len(resolve_servers(experiment)) * seconds

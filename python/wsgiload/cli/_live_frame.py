@@ -89,8 +89,10 @@ def _load_rows(running: RunningLoad, state: LoadState) -> Iterator[Row]:
 
 def _rates(plan: LoadPlan, state: LoadState) -> str:
     achieved = f"achieved {format_measured_per_s(state.achieved_per_s)}"
-    if plan.users is not None:
-        return f"{plural(plan.users, 'user')} in a closed loop, {achieved}"
+    closed = plan.load.closed
+    if closed is not None:
+        users = closed.connections * plan.streams
+        return f"{plural(users, 'user')} in a closed loop, {achieved}"
     return f"offered {format_measured_per_s(state.offered_per_s)}, {achieved}"
 
 

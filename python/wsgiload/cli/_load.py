@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, Unpack, get_args
+from typing import Any, Literal
 
 import click
 import msgspec
 
-from wsgiload.analysis.alarms import alarms_of_load
 from wsgiload.analysis.threshold import (
     Threshold,
     failed_thresholds,
@@ -29,20 +28,16 @@ from wsgiload.attribution.host_disturbance import (
 )
 from wsgiload.calibration.noise_floor import floor_of_plan
 from wsgiload.cli._attach import attach_options, attached
-from wsgiload.cli._descriptions import described
+from wsgiload.cli._declared import FILE, declared_options, given_options
 from wsgiload.cli._findings import finding_text
-from wsgiload.cli._flags import LoadCommandFlags
-from wsgiload.cli._help import MAX_U64, WholeNumber, option
+from wsgiload.cli._help import WholeNumber, option
 from wsgiload.cli._live import LiveView, live_view
 from wsgiload.cli._live_frame import Stage
 from wsgiload.cli._load_attempts import Attempts, longest_sentence
 from wsgiload.cli._options import (
-    DURATION,
-    FILE,
     ConfiguredCommand,
+    ambiguous_options,
     duration_option,
-    load_options,
-    load_options_of,
     output_options,
     request_options,
     request_options_of,
@@ -50,9 +45,8 @@ from wsgiload.cli._options import (
 )
 from wsgiload.cli._output import check_destinations, complain, print_status, say, write_json
 from wsgiload.cli._schedule import chosen_schedule, schedule_options
-from wsgiload.cli._transport import transport_options, transport_options_of
 from wsgiload.cli._without_effect import check_and_warn
-from wsgiload.documents.load_plan import LoadPlan, ReceiveStamps
+from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.errors import (
     EXIT_INTERRUPTED,
@@ -62,14 +56,16 @@ from wsgiload.errors import (
     EXIT_THRESHOLD,
     UsageError,
 )
+from wsgiload.experiment.public_options import SweepOptions
 from wsgiload.experiment.public_request import public_plan, public_report
 from wsgiload.experiment.redaction import public_url, show_values_of
+from wsgiload.findings.alarms import alarms_of_load
 from wsgiload.interrupts import replacing_interrupts, uninterrupted
-from wsgiload.loads.build import LoadSpec, plan_of
+from wsgiload.loads.build import LOAD_DEFAULTS, LoadSpec, plan_of
 from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.precision import parse_precision, precision_sentence
 from wsgiload.loads.progress import ProgressFile
-from wsgiload.loads.public_options import LoadOptions
+from wsgiload.loads.public_options import LoadOptions, TransportOptions
 from wsgiload.report import print_load, print_load_screen, terminal, text_of, write_load
 from wsgiload.results.load_attempts import Attempt, attempt_of, reported
 from wsgiload.sampling.observe import Observation, host_sampler
@@ -82,6 +78,12 @@ Form = Literal["answer", "tables", "none"]
 # After Ctrl-C, the generator only has to aggregate its results.
 STOP_TIMEOUT_S = 1.0
 
+# Of options whose default depends on the command.
+DEFAULTS_IN_WORDS = {
+    "max_connections": "4,096, or fewer if there are not enough file descriptors or ports",
+    "seed": "a new one for each load, stored in its report",
+}
+
 EXAMPLES = (
     "wsgiload load http://127.0.0.1:8000/ -R 500 -d 30s",
     "wsgiload load http://127.0.0.1:8000/ -c 20 --threshold 'p99<50ms'",
@@ -93,20 +95,8 @@ EXAMPLES = (
 @click.argument("url")
 @schedule_options
 @duration_option("10s, or the length of the schedule")
-@load_options("4,096, or fewer if there are not enough file descriptors or ports")
-@option(
-    "Load",
-    "--seed",
-    type=WholeNumber(0, MAX_U64),
-    help="Random seed. Default: a new one for each load, stored in its report.",
-)
-@option("Load", "--spin", type=DURATION, help=described(LoadOptions, "spin"))
-@option(
-    "Load",
-    "--receive-stamps",
-    type=click.Choice(get_args(ReceiveStamps)),
-    help=described(LoadOptions, "receive_stamps"),
-)
+@declared_options(LOAD_DEFAULTS, "load", DEFAULTS_IN_WORDS)
+@ambiguous_options
 @option(
     "Procedure",
     "--reruns",
@@ -115,8 +105,9 @@ EXAMPLES = (
     help="Maximum number of reruns of a load that is disturbed by the host, or invalid because of the "
     "generator or the host. The least disturbed attempt is reported.",
 )
-@request_options
-@transport_options
+@declared_options(SweepOptions(), "load")
+@request_options("load")
+@declared_options(TransportOptions(), "load")
 @attach_options
 @verbose_option
 @output_options
@@ -133,7 +124,7 @@ def load(
     live: int | None,
     verbose: bool,
     dry_run: bool,
-    **flags: Unpack[LoadCommandFlags],
+    **flags: Any,
 ) -> int:
     """Generate load against URL. Latency is measured from the scheduled send time.
 
@@ -167,15 +158,9 @@ def load(
     return EXIT_INTERRUPTED if is_interrupted else code
 
 
-def _plan(ctx: click.Context, url: str, flags: LoadCommandFlags) -> LoadPlan:
+def _plan(ctx: click.Context, url: str, flags: Mapping[str, Any]) -> LoadPlan:
     schedule, duration = chosen_schedule(ctx, flags)
-    options = replace(
-        load_options_of(flags),
-        requests=flags["requests"],
-        max_duration=flags["max_duration"],
-        spin=flags["spin"],
-        receive_stamps=flags["receive_stamps"],
-    )
+    options = given_options(LoadOptions, flags)
     spec = LoadSpec(
         url=url,
         schedule=schedule,
@@ -183,7 +168,7 @@ def _plan(ctx: click.Context, url: str, flags: LoadCommandFlags) -> LoadPlan:
         duration=duration,
         load=options,
         request=request_options_of(flags),
-        transport=transport_options_of(flags),
+        transport=given_options(TransportOptions, flags),
     )
     return msgspec.structs.replace(plan_of(spec), noise_floor=floor_of_plan(options.keepalive))
 
@@ -257,7 +242,7 @@ class Destinations:
 
 
 def _measure(
-    plan: LoadPlan, flags: LoadCommandFlags, view: LiveView, destinations: Destinations
+    plan: LoadPlan, flags: Mapping[str, Any], view: LiveView, destinations: Destinations
 ) -> tuple[Report | None, bool]:
     """Generate the load and write the report. Returns the report, and whether the load was
     interrupted. Further interrupts are delayed until the report is written."""
@@ -276,7 +261,7 @@ def _measure(
 
 def _attempt(
     plan: LoadPlan,
-    flags: LoadCommandFlags,
+    flags: Mapping[str, Any],
     view: LiveView,
     until_written: ExitStack,
     number: int,

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wsgiload.cli._descriptions import described
-from wsgiload.cli._help import option
 from wsgiload.cli._output import say
 from wsgiload.documents.recommendation import Recommendation
 from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD
-from wsgiload.experiment.public_options import SweepOptions
 from wsgiload.report import recommendation_lines
-
-slo_option = option("Procedure", "--slo", multiple=True, help=described(SweepOptions, "slo"))
 
 
 def print_recommendations(

@@ -11,9 +11,10 @@ import click
 from wsgiload.analysis.answered import are_open
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
+from wsgiload.cli._declared import FOLDER
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import HelpfulCommand, option
-from wsgiload.cli._options import FOLDER, verbose_option
+from wsgiload.cli._options import verbose_option
 from wsgiload.cli._output import complain, say
 from wsgiload.cli._recommend import print_recommendations
 from wsgiload.cli._search_result import print_search

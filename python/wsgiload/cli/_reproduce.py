@@ -103,11 +103,11 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 def reproduce(ctx: click.Context, /, file: str, scale: str, **flags: Any) -> int:
     """Repeat the published comparison NAME.
 
-    NAME-fair uses equivalent settings for all servers. The output includes the results in the table
-    format of the original publication and lists the options that were scaled down. Options override
-    the settings of NAME; the defaults below apply only to settings that NAME does not set.
+    NAME-fair uses equivalent settings for all servers. The output lists the options that were
+    scaled down. Options override the settings of NAME; the defaults below apply only to settings
+    that NAME does not set.
     """
-    return run_file(ctx, flags, study=file)
+    return run_file(ctx, flags)
 
 
 reproduce.params += options_of_sweep()

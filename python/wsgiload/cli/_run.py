@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, time
 from pathlib import Path
@@ -12,21 +12,14 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from wsgiload.analysis.claims import judged
 from wsgiload.cli._experiment_file import APP, ExperimentFile, read_experiment_file
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import option
 from wsgiload.cli._options import NAMES, as_click_takes, options_by_name
-from wsgiload.cli._output import complain, say
-from wsgiload.cli._sweep import DESCRIPTION, RESULT, sweep
+from wsgiload.cli._output import complain
+from wsgiload.cli._sweep import DESCRIPTION, sweep
 from wsgiload.cli.config import Configuration, TomlValue, require_own_settings
 from wsgiload.errors import UsageError
-from wsgiload.foreign_files import replace_file
-from wsgiload.report.cells import read_sweep
-from wsgiload.report.claims import claims_tables
-from wsgiload.report.run_files import read_run
-from wsgiload.report.tool_tables import ToolTable, tables_markdown, tool_tables
-from wsgiload.sweeps.sweep import SweepResult
 
 EXAMPLES = (
     "wsgiload run experiment.toml",
@@ -86,36 +79,15 @@ def options_of_sweep() -> list[click.Parameter]:
     return [param for param in sweep.params if param.name not in ("app", "config", "resume")]
 
 
-def run_file(ctx: click.Context, flags: Mapping[str, Any], study: str = "") -> int:
-    """Run the experiment file of this command; for a study, also judge its claims."""
+def run_file(ctx: click.Context, flags: Mapping[str, Any]) -> int:
+    """Run the experiment file of this command."""
     experiment_file: ExperimentFile = ctx.meta[_FILE]
     for change in () if flags["quiet"] else experiment_file.changes:
         complain(change)
     assert sweep.callback is not None
     with _naming(experiment_file, ctx):
         code: int = sweep.callback(app=experiment_file.app, resume=None, **flags)
-    result: SweepResult | None = ctx.meta.get(RESULT)
-    if experiment_file.tables is not None and result is not None and result.summary.cells:
-        files = read_run(result.run_dir)
-        tables = tool_tables(experiment_file.tables, read_sweep(files.summary), files.loads)
-        claims = claims_tables(judged(study, files.summary, files.loads))
-        _print_tables(
-            experiment_file, [*claims, *tables], result.run_dir, aside=flags["json_file"] == "-"
-        )
-    return code
-
-
-def _print_tables(
-    experiment_file: ExperimentFile, tables: Sequence[ToolTable], run_dir: Path, *, aside: bool
-) -> None:
-    """Print and store the results in the form of the publication."""
-    text = tables_markdown(
-        experiment_file.title or experiment_file.path.stem, tables, experiment_file.changes
-    )
-    path = run_dir / "tables.md"
-    replace_file(path, text.encode())
-    say(f"\n{text}", aside=aside)
-    say(f"tables: {path}", aside=aside)
+        return code
 
 
 @contextmanager

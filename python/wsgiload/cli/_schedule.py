@@ -3,17 +3,19 @@ command line, environment, configuration file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 from click.core import ParameterSource
 
+from wsgiload.cli._declared import FILE
 from wsgiload.cli._descriptions import described
-from wsgiload.cli._flags import LoadCommandFlags
-from wsgiload.cli._help import WholeNumber, option
-from wsgiload.cli._options import DURATION, FILE, RATE, Parsed, together
+from wsgiload.cli._help import Parsed, WholeNumber, option, together
+from wsgiload.cli._options import RATE
 from wsgiload.cli._output import complain
 from wsgiload.errors import UsageError
 from wsgiload.loads.options import Level
-from wsgiload.loads.public_options import LoadOptions
 from wsgiload.loads.recording import read_recording
 from wsgiload.loads.schedule import LoadProfile, Replay, parse_ramp, parse_steps
 
@@ -69,25 +71,11 @@ schedule_options = together(
         type=WholeNumber(min=1),
         help="Number of users of a closed loop (default: 1). In an open loop, the same as --max-connections.",
     ),
-    option(
-        "Load",
-        "-n",
-        "--requests",
-        type=WholeNumber(min=1),
-        help=described(LoadOptions, "requests"),
-    ),
-    option(
-        "Load",
-        "--max-duration",
-        type=DURATION,
-        help=f"{described(LoadOptions, 'max_duration')} Requires --precision.",
-    ),
-    option("Load", "--warmup", type=DURATION, default="0s", help=described(LoadOptions, "warmup")),
 )
 
 
 def chosen_schedule(
-    ctx: click.Context, flags: LoadCommandFlags
+    ctx: click.Context, flags: Mapping[str, Any]
 ) -> tuple[Level | LoadProfile, float | None]:
     """The schedule and the duration in seconds; None: the duration of the schedule."""
     name = _nearest(ctx)
@@ -97,7 +85,9 @@ def chosen_schedule(
     return schedule, _duration(ctx, flags, name, profile)
 
 
-def _schedule(ctx: click.Context, name: str | None, flags: LoadCommandFlags) -> Level | LoadProfile:
+def _schedule(
+    ctx: click.Context, name: str | None, flags: Mapping[str, Any]
+) -> Level | LoadProfile:
     by_name = {"ramp": flags["ramp"], "steps": flags["steps"]}
     if name == "rate":
         return Level(rate_per_s=flags["rate"])
@@ -112,7 +102,7 @@ def _schedule(ctx: click.Context, name: str | None, flags: LoadCommandFlags) -> 
 
 
 def _duration(
-    ctx: click.Context, flags: LoadCommandFlags, name: str | None, profile: LoadProfile | None
+    ctx: click.Context, flags: Mapping[str, Any], name: str | None, profile: LoadProfile | None
 ) -> float | None:
     """The duration in seconds. The one of a configuration file does not apply to steps from the
     command line."""

@@ -11,9 +11,10 @@ from wsgiload.account import Account, account_of
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import Catalogue, catalogue_rows, load_catalogue
 from wsgiload.catalogue.scripts import script_text
+from wsgiload.cli._declared import FILE, FOLDER
 from wsgiload.cli._descriptions import described
-from wsgiload.cli._help import Decorated, HelpfulCommand, option
-from wsgiload.cli._options import FILE, FOLDER, json_option, together, trust_option
+from wsgiload.cli._help import Decorated, HelpfulCommand, option, together
+from wsgiload.cli._options import json_option, trust_option
 from wsgiload.cli._output import check_destinations, complain, print_exact, print_status, write_json
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
 from wsgiload.environments.provision import installed_servers, provision_all

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack, cast, get_args
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.preflight import preflight
@@ -23,19 +22,17 @@ from wsgiload.analysis.threshold import (
     undecided_thresholds,
 )
 from wsgiload.capacity_search.rates import require_rates
-from wsgiload.catalogue.contract import Interface, Profile
 from wsgiload.cli._decide import code_of_answer
-from wsgiload.cli._descriptions import described
+from wsgiload.cli._declared import FILE, FOLDER, declared_options
 from wsgiload.cli._dry_run import (
     require_importable_app,
     require_possible_intervention,
     resolved_plan,
 )
-from wsgiload.cli._experiment import sweep_spec_of
+from wsgiload.cli._experiment import spec_of
 from wsgiload.cli._findings import finding_text
-from wsgiload.cli._flags import SweepFlags
 from wsgiload.cli._grid import GridCommand
-from wsgiload.cli._help import MAX_U64, Port, WholeNumber, option
+from wsgiload.cli._help import Option, option, together
 from wsgiload.cli._initial_rates import (
     closed_loops_line,
     require_possible_rates,
@@ -43,42 +40,32 @@ from wsgiload.cli._initial_rates import (
 )
 from wsgiload.cli._live import live_view
 from wsgiload.cli._options import (
-    ASSIGNMENT,
-    COMMAND,
     CONNECTIONS,
-    CPUS,
-    DURATION,
-    FILE,
-    FOLDER,
     NAMES,
     RATES,
-    SIZE,
-    VARIABLE,
+    ambiguous_options,
     duration_option,
-    load_options,
     output_options,
     request_options,
     request_options_of,
-    together,
     verbose_option,
 )
 from wsgiload.cli._output import check_destinations, complain, say, write_json
 from wsgiload.cli._progress import Progress
-from wsgiload.cli._recommend import print_recommendations, slo_option
+from wsgiload.cli._recommend import print_recommendations
 from wsgiload.cli._without_effect import check_and_warn, warn_of_pythonpath
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
-from wsgiload.experiment.build import experiment_of
+from wsgiload.experiment.build import SWEEP_DEFAULTS, experiment_of
 from wsgiload.experiment.plan import Experiment, ResourceLimits
-from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.experiment.stored_secrets import Secrets
 from wsgiload.experiment.variables import variables_of
+from wsgiload.findings.over_cells import alarms_over_cells
 from wsgiload.limits import enter_scope
-from wsgiload.limits.model import Policy
 from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, load_plan
-from wsgiload.loads.public_options import LoadOptions
+from wsgiload.options import Command
 from wsgiload.program import command_line
 from wsgiload.report import preflight_lines, print_first_screen, print_sweep, terminal
 from wsgiload.report.words import trial_words
@@ -111,25 +98,12 @@ _NOT_IN_PLAN = {
 # Key in click's context: the function that adds an experiment file's description.
 DESCRIPTION = "wsgiload.description"
 # Key in click's context: the result, for commands that run a sweep.
-RESULT = "wsgiload.result"
 
 EXAMPLES = (
     "wsgiload sweep myapp:app --rates 500,1000,2000",
     "wsgiload sweep myapp:app --servers gunicorn,waitress --compare --slo 'p99<50ms'",
     "wsgiload sweep --command 'gunicorn -c gunicorn.conf.py myapp:app --bind {address}'",
 )
-
-
-def _server(field: str) -> str:
-    return described(ServerOptions, field)
-
-
-def _sweep(field: str) -> str:
-    return described(SweepOptions, field)
-
-
-def _limit(field: str) -> str:
-    return described(ResourceLimits, field)
 
 
 _level_options = together(
@@ -149,185 +123,59 @@ _level_options = together(
         type=CONNECTIONS,
         help="Numbers of concurrent connections (users) in a closed loop, as a list or a range. Replaces --rates.",
     ),
-    option("Load", "--warmup", type=DURATION, default="2s", help=described(LoadOptions, "warmup")),
-    option(
-        "Load",
-        "--warmup-requests",
-        type=WholeNumber(min=1),
-        help=described(LoadOptions, "warmup_requests"),
-    ),
-    option(
-        "Load",
-        "--cooldown",
-        type=DURATION,
-        default="1s",
-        help=described(LoadOptions, "cooldown"),
-    ),
-    option(
-        "Load",
-        "--seed",
-        type=WholeNumber(0, MAX_U64),
-        default=1,
-        help="Random seed for arrivals and the order of trials.",
-    ),
 )
 
-_server_options = together(
-    option(
-        "Server",
-        "--servers",
-        type=NAMES,
-        help="Servers to measure, from `wsgiload servers list` or from tables [servers.NAME] in wsgiload.toml. alias=NAME runs NAME under an alias; NAME==VERSION runs another version.  [default: all servers in wsgiload.toml; if there are none, servers that need no system packages]",
-    ),
-    option("Server", "--servers-from", type=FOLDER, metavar="DIR", help=_server("servers_from")),
-    option(
-        "Server",
-        "--command",
-        multiple=True,
-        type=COMMAND,
-        metavar="[NAME=]COMMAND",
-        help=_server("command"),
-    ),
-    option(
-        "Server",
-        "--server-args",
-        multiple=True,
-        type=ASSIGNMENT,
-        metavar="NAME='ARGS'",
-        help=_server("server_args"),
-    ),
-    option(
-        "Server",
-        "--server-config",
-        multiple=True,
-        type=ASSIGNMENT,
-        metavar="NAME=FILE",
-        help=_server("server_config"),
-    ),
-    option(
-        "Server",
-        "--env",
-        multiple=True,
-        type=VARIABLE,
-        metavar="NAME=VALUE",
-        help=_server("env"),
-    ),
-    option("Server", "--env-file", multiple=True, type=FILE, help=_server("env_file")),
-    option(
-        "Server",
-        "--profile",
-        type=click.Choice(get_args(Profile)),
-        default="tuned",
-        help=_server("profile"),
-    ),
-    option(
-        "Server",
-        "--interface",
-        type=click.Choice(get_args(Interface)),
-        default="wsgi",
-        help=_server("interface"),
-    ),
-    option("Server", "--workers", type=WholeNumber(min=1), help=_server("workers")),
-    option("Server", "--server-threads", type=WholeNumber(min=1), help=_server("server_threads")),
-    option("Server", "--grid", multiple=True, metavar="NAME=A,B,...", help=_server("grid")),
-    option("Server", "--app-name", help=_server("app_name")),
-    option(
-        "Request", "--path", help="Path of all requests.  [default: /, or the bundled app's path]"
-    ),
-    option(
-        "Server", "--chdir", type=FOLDER, default=".", show_default=False, help=_server("chdir")
-    ),
-    option(
-        "Server",
-        "--pythonpath",
-        type=FOLDER,
-        multiple=True,
-        metavar="DIR",
-        help=_server("pythonpath"),
-    ),
-    option("Server", "--python", help=_server("python")),
-    option("Server", "--python-version", help=_server("python_version")),
-    option("Server", "--port", type=Port(1, 65_535), help=_server("port")),
-    option(
-        "Server", "--ready-timeout", type=DURATION, default="30s", help=_server("ready_timeout")
-    ),
-)
 
-_limit_options = together(
-    option("Limits", "--cpus", type=CPUS, default="1", help=_limit("cpus")),
-    option("Limits", "--memory", type=SIZE, default="512MiB", help=_limit("memory_bytes")),
-    option("Limits", "--pids", type=WholeNumber(min=1), default=512, help=_limit("pids")),
-    option(
-        "Limits",
-        "--limits",
-        type=click.Choice(get_args(Policy)),
-        default="strict",
-        help=_limit("policy"),
-    ),
-    option("Limits", "--server-cpus", help=_limit("server_cpus")),
-    option("Limits", "--client-cpus", help=_limit("client_cpus")),
-    option("Limits", "--user", help=_limit("user")),
-)
-
-_procedure_options = together(
-    option("Procedure", "--runs", type=WholeNumber(1, 1000), help=_sweep("runs")),
-    option("Procedure", "--compare", is_flag=True, help=_sweep("compare")),
-    option("Procedure", "--budget", type=DURATION, help=_sweep("budget")),
-    option(
-        "Procedure",
-        "--aggregate",
-        type=click.Choice(get_args(Method)),
-        default="interval",
-        help=_sweep("aggregate"),
-    ),
-    option("Procedure", "--settle", type=DURATION, help=_sweep("settle")),
-    option("Procedure", "--reruns", type=WholeNumber(0, 100), help=_sweep("reruns")),
-    option(
-        "Procedure",
-        "--resume",
-        type=FOLDER,
-        metavar="RUN",
-        help="Continue the interrupted experiment in run directory RUN with its stored plan.",
-    ),
-    option("Procedure", "--intervene", type=click.Choice(["cpu"]), help=_sweep("intervene")),
-    option(
-        "Procedure",
-        "--sample-interval",
-        type=DURATION,
-        default="100ms",
-        help=_sweep("sample_interval"),
-    ),
-)
+def experiment_options(command: Command) -> Option[Any]:
+    """The options that ``wsgiload sweep`` and ``capacity`` share."""
+    return together(
+        declared_options(
+            SWEEP_DEFAULTS,
+            command,
+            {"max_connections": f"{DEFAULT_MAX_CONNECTIONS:,}", "seed": "1"},
+        ),
+        ambiguous_options,
+        option(
+            "Server",
+            "--servers",
+            type=NAMES,
+            help="Servers to measure, from `wsgiload servers list` or from tables [servers.NAME] in wsgiload.toml. alias=NAME runs NAME under an alias; NAME==VERSION runs another version.  [default: all servers in wsgiload.toml; if there are none, servers that need no system packages]",
+        ),
+        declared_options(ServerOptions(), command),
+        declared_options(ResourceLimits(), command),
+        declared_options(SweepOptions(), command),
+        option(
+            "Output",
+            "-o",
+            "--out",
+            type=FOLDER,
+            default=".wsgiload/runs",
+            help="Directory in which to create run directories.",
+        ),
+        verbose_option,
+        request_options(command),
+    )
 
 
 @click.command(cls=GridCommand, examples=EXAMPLES)
 @click.argument("app", required=False)
 @_level_options
 @duration_option()
-@load_options(f"{DEFAULT_MAX_CONNECTIONS:,}")
-@_server_options
-@_limit_options
-@_procedure_options
-@slo_option
-@option("Output", "--name", help=_sweep("name"))
+@experiment_options("sweep")
 @option(
-    "Output",
-    "-o",
-    "--out",
+    "Procedure",
+    "--resume",
     type=FOLDER,
-    default=".wsgiload/runs",
-    help="Directory in which to create run directories.",
+    metavar="RUN",
+    help="Continue the interrupted experiment in run directory RUN with its stored plan.",
 )
 @option("Output", "--html", type=FILE, help="Write a copy of the HTML report to this file.")
-@verbose_option
 @output_options
-@request_options
 @click.pass_context
 def sweep(
     ctx: click.Context,
     /,
     app: str | None,
-    slo: tuple[str, ...],
     threshold: tuple[str, ...],
     json_file: str | None,
     html: Path | None,
@@ -336,7 +184,7 @@ def sweep(
     verbose: bool,
     dry_run: bool,
     resume: Path | None,
-    **flags: Unpack[SweepFlags],
+    **flags: Any,
 ) -> int:
     """Measure and rank servers at several load levels.
 
@@ -347,10 +195,11 @@ def sweep(
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
-    texts = tuple(parse_objective(slo).texts) if slo else ()
+    texts = tuple(parse_objective(flags["slo"]).texts) if flags["slo"] else ()
+    flags["slo"] = texts
     has_rates = bool(flags["rates"] or flags["connections"])
     is_rateless = bool(texts) and resume is None and not has_rates
-    experiment = _experiment(ctx, app, flags, texts, resume)
+    experiment = _experiment(ctx, app, flags, resume)
 
     if is_rateless:
         require_possible_rates(experiment)
@@ -378,7 +227,6 @@ def sweep(
             if resume is None
             else resume_sweep(resume, events, texts, _secrets(flags))
         )
-        ctx.meta[RESULT] = result
         code = _print(result, thresholds, json_file, html, verbose=verbose)
         view.end(result.report, "no trial completed")
     recommendations = result.summary.recommendations or ()
@@ -392,42 +240,39 @@ def sweep(
 def _experiment(
     ctx: click.Context,
     app: str | None,
-    flags: SweepFlags,
-    slo: tuple[str, ...],
+    flags: Mapping[str, Any],
     resume: Path | None,
 ) -> Experiment:
     """The experiment to run. On resume, it is the stored one, which the options must match."""
     if resume is None:
-        experiment = replace(experiment_of(sweep_spec_of(app, flags, slo)), slo=slo)
+        experiment = replace(experiment_of(spec_of(app, flags)), slo=flags["slo"])
         require_rates(experiment)
         describe: Callable[[Experiment], Experiment] | None = ctx.meta.get(DESCRIPTION)
         return experiment if describe is None else describe(experiment)
     stored = read_plan(resume, _secrets(flags))[0]
     given = _given_plan_options(ctx)
     if given:
-        requested = experiment_of(sweep_spec_of(app, flags, slo))
+        requested = experiment_of(spec_of(app, flags))
         require_same_plan(stored, requested, _without(ctx, given, app, flags), given)
     return stored
 
 
 def _without(
-    ctx: click.Context, given: set[str], app: str | None, flags: SweepFlags
+    ctx: click.Context, given: set[str], app: str | None, flags: Mapping[str, Any]
 ) -> Experiment | None:
     """The experiment without the given options; None if there is none."""
     usual = ctx.command.make_context(ctx.info_name, [], parent=ctx.parent).params
-    without = {**flags, **{name: usual[name] for name in given if name in flags}}
+    without = {**flags, "slo": (), **{name: usual[name] for name in given if name in flags}}
     try:
-        return experiment_of(
-            sweep_spec_of(None if "app" in given else app, cast("SweepFlags", without), ())
-        )
+        return experiment_of(spec_of(None if "app" in given else app, without))
     except UsageError:
         return None
 
 
-def _secrets(flags: SweepFlags) -> Secrets:
+def _secrets(flags: Mapping[str, Any]) -> Secrets:
     """The options on the command line that restore the secrets of a stored plan."""
     return Secrets(
-        request=request_options_of(flags, flags["path"]),
+        request=request_options_of(flags),
         variables=variables_of(dict(flags["env"]), flags["env_file"]),
     )
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wsgiload.doctor.finding import Level, finding
 from wsgiload.doctor.machine import (
+    Level,
     check_address_randomization,
     check_battery,
     check_pressure,
@@ -24,6 +24,7 @@ from wsgiload.doctor.machine import (
     check_time_wait,
     check_tracking,
     check_turbo,
+    finding,
 )
 from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.errors import LimitsError

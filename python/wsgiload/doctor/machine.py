@@ -6,10 +6,20 @@ Each check reads below the given root, changes nothing, and never calls an unkno
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
-from wsgiload.doctor.finding import finding
 from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.limits.files import read_int, read_text, under
+
+Level = Literal["green", "amber", "red"]
+
+
+def finding(
+    check: str, level: Level, value: float | str | None, message: str, fix: str | None = None
+) -> DoctorFinding:
+    """One fact about this machine and its effect on measurements."""
+    return DoctorFinding(check=check, level=level, value=value, message=message, fix=fix)
+
 
 MIN_SYN_BACKLOG = 1_024
 # Of about 28,000 ports; each is occupied for a minute.

@@ -123,7 +123,7 @@ class AuditReport(Document, frozen=True, kw_only=True):
     """The result of an audit."""
 
     schema_version: Literal[1]
-    """Version of the document format: 2."""
+    """Version of the document format: 1."""
     files: tuple[AuditedRun, ...]
     """The runs in the audited files, with their findings."""
     rejected: tuple[RejectedFile, ...]

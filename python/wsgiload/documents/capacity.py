@@ -109,7 +109,7 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     """The result of a capacity search."""
 
     schema_version: Literal[1]
-    """Version of the document format: 2."""
+    """Version of the document format: 1."""
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (the search is unfinished on some servers) or `failed`."""
     slo: tuple[str, ...]

@@ -323,3 +323,8 @@ class CellResult(Document, frozen=True, kw_only=True):
     attribution: AttributionResult | None = None
     """Events that coincided with slow requests ([attribution.md](attribution.md)). Source: samples,
     load. Null: resources were not sampled."""
+
+
+def server_of(cell: CellResult) -> str:
+    """``server@level#run`` without its level and run."""
+    return cell.id.rpartition("@")[0]

@@ -100,6 +100,9 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Timeout of a request. Unit: s. Source: plan. Null: stored by an older version."""
     check_thresholds: dict[str, float] = msgspec.field(default_factory=dict)
     """Check thresholds that differ from the defaults, such as `send-lag.warn`. Source: plan."""
+    load_options: dict[str, float | str] = msgspec.field(default_factory=dict)
+    """Other options of the load that differ from their defaults, such as `deadline`, with the names
+    and the values of the Python API (durations in seconds). Source: plan."""
     runs: PositiveInt
     """Number of runs of each cell. In a race, the maximum number of rounds, including rounds of
     short trials. Unit: runs. Source: plan."""

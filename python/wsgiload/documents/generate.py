@@ -1,5 +1,6 @@
-"""Writes the files that are generated from the types: the JSON Schemas and ``docs/metrics.md``. The
-front end generates its types from the schema of the page data.
+"""Writes the files that are generated from the types: ``load_plan.py`` from those of the generator,
+then the JSON Schemas and ``docs/metrics.md``. The front end generates its types from the schema of
+the page data.
 
 ``python -m wsgiload.documents.generate ROOT``, where ROOT is a checkout. A test fails if the files
 are stale.
@@ -8,52 +9,65 @@ are stale.
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 from wsgiload.documents.description import (
     DOCUMENTS,
     ClassText,
-    class_texts,
+    all_class_texts,
     json_schema,
     page_schema,
 )
+from wsgiload.documents.from_rust import plan_module
 
 PAGE_SCHEMA = Path("frontend", "page-data.schema.json")
-_HEADER = """# Keys of the JSON and CSV files
+_HEADER = """# Keys of the JSON files
 
 Generated from the types in `python/wsgiload/documents/` by `make schemas`; do not edit.
 
-Each table describes a type of JSON object or the columns of a CSV file. The top-level objects are \
-[LoadReport](#loadreport), [Summary](#summary), [CapacityResult](#capacityresult), \
-[RunInfo](#runinfo), [Calibration](#calibration) and [AuditReport](#auditreport).
+This page lists the keys that results are read by, with one sentence each. The JSON Schemas \
+{schemas} have every key, with its source, when it is null, and the plan, host and calibration; \
+`wsgiload.documents.schema.load_schema` reads them. [The run directory](run-directory.md) \
+describes the files and the columns of the CSV files, [terminology](terminology.md) the terms.
 
-Unless a table states another unit, times are in nanoseconds, timestamps are readings of \
-CLOCK_MONOTONIC, sizes are in bytes, and rates are per second. A ratio or share of 0.09 is 9 %. \
-Unknown values are `null` in JSON and empty in CSV, never 0. The last column states when a value \
-is null. *An entry* means a single value of a list or mapping; *not set; X* means that X applies \
-instead. [terminology.md](terminology.md) explains the terms.
-
-The package contains the JSON Schemas {names} (`wsgiload.documents.schema.load_schema`). \
-Documents of these schemas have `schema_version` 1.
+Keys end with their unit where it is not obvious: `_ns` (integer nanoseconds; timestamps are \
+those of CLOCK_MONOTONIC), `_bytes`, `_per_s`. A share of 0.09 is 9 %. What is unknown is `null`, \
+never 0. `schema_version` is 1.
 """
+# The types that the page shows, by part. The others are only in the schemas.
 _PARTS = {
-    "load_report": "The JSON of one load (`--json`, `load/<cell>.json`)",
-    "load_plan": "The plan of a load",
-    "resources": "Resources of a server",
-    "summary": "summary.json",
-    "experiment_facts": "summary.json: the plan",
-    "cell_result": "summary.json: the cells",
-    "attribution_result": "summary.json: coincidences",
-    "over_cells": "summary.json: results over several cells",
-    "recommendation": "summary.json: recommendations",
-    "answer": "summary.json: the answer",
-    "capacity": "capacity.json",
-    "run_info": "run.json",
-    "calibration": "The JSON of `wsgiload calibrate`",
-    "audit": "The JSON of `wsgiload audit`",
+    "The JSON of one load (`--json`, `load/<cell>.json`)": (
+        "LoadReport",
+        "Verdict",
+        "Reason",
+        "Rates",
+        "Outcomes",
+        "Distribution",
+        "Bounds",
+        "RequestCounts",
+    ),
+    "summary.json": (
+        "Summary",
+        "CellResult",
+        "AppliedLimits",
+        "ResourceUse",
+        "CellFailure",
+        "Answer",
+        "RankingLevel",
+        "RankingEntry",
+        "Comparison",
+        "Recommendation",
+    ),
+    "capacity.json": ("CapacityResult", "ServerCapacity"),
+    "The JSON of `wsgiload audit`": ("AuditReport", "AuditedRun", "AuditAlarm"),
 }
+_SENTENCE = re.compile(r"(?<=\.) (?=[A-Z`*])")
+_LINK_TO_TYPE = re.compile(r"\[([^]]+)\]\(#\w+\)")
+# A key that ends with its unit needs no other mention of it.
+_UNITS_IN_KEYS = ("_ns", "_s", "_bytes")
 
 
 def schema_files() -> dict[str, str]:
@@ -67,13 +81,14 @@ def page_schema_text() -> str:
 
 
 def metrics_page() -> str:
-    """``docs/metrics.md``: a table for each object, then the columns of the CSV files."""
-    names = ", ".join(f"`{name}`" for name in DOCUMENTS)
-    parts = [_HEADER.format(names=names)]
-    for module, title in _PARTS.items():
+    """``docs/metrics.md``: a list for each type that readers of results look up."""
+    folder = "../python/wsgiload/documents/schema"
+    schemas = ", ".join(f"[{name}]({folder}/{name}.json)" for name in DOCUMENTS)
+    texts = all_class_texts()
+    parts = [_HEADER.format(schemas=schemas)]
+    for title, names in _PARTS.items():
         parts.append(f"## {title}\n")
-        parts += [_table(text) for text in class_texts(module)]
-    parts.append(files("wsgiload.documents").joinpath("csv_columns.md").read_text("utf-8"))
+        parts += [_section(texts[name]) for name in names]
     return "\n".join(parts)
 
 
@@ -86,15 +101,32 @@ def write_all(root: Path) -> None:
     (root / PAGE_SCHEMA).write_text(page_schema_text(), encoding="utf-8")
 
 
-def _table(text: ClassText) -> str:
-    rows = [f"### {text.name}\n", f"{text.meaning}\n"]
-    rows += ["| key | meaning | unit | source | null when |", "|---|---|---|---|---|"]
+def _section(text: ClassText) -> str:
+    lines = [f"### {text.name}\n", f"{_first_sentence(text.meaning)}\n"]
     for key, field in text.fields.items():
-        columns = (field.meaning, field.unit, field.source, field.null_when)
-        cells = " | ".join(column.replace("|", "\\|") for column in columns)
-        rows.append(f"| `{key}` | {cells} |".replace("|  |", "| |").replace("|  |", "| |"))
-    return "\n".join(rows) + "\n"
+        unit = f" ({field.unit})" if field.unit and not key.endswith(_UNITS_IN_KEYS) else ""
+        lines.append(f"- `{key}`{unit}: {_first_sentence(field.meaning)}")
+    return "\n".join(lines) + "\n"
+
+
+def _first_sentence(text: str) -> str:
+    """Without links to types, which may be only in the schemas."""
+    return _LINK_TO_TYPE.sub(r"\1", _SENTENCE.split(text, 1)[0])
+
+
+def write_plan(root: Path) -> bool:
+    """Write the types of a plan. Returns whether they have changed, so that this process has old
+    ones."""
+    path = root / "python" / "wsgiload" / "documents" / "load_plan.py"
+    before, now = path.read_text(encoding="utf-8"), plan_module()
+    path.write_text(now, encoding="utf-8")
+    return before != now
 
 
 if __name__ == "__main__":
-    write_all(Path(sys.argv[1]))
+    checkout = Path(sys.argv[1])
+    if write_plan(checkout):
+        os.execv(
+            sys.executable, [sys.executable, "-m", "wsgiload.documents.generate", *sys.argv[1:]]
+        )
+    write_all(checkout)

@@ -735,7 +735,7 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """The report of one load. Unknown values are null, never 0."""
 
     schema_version: Literal[1]
-    """Version of the document format: 2."""
+    """Version of the document format: 1."""
     tool: Tool
     """The tool that made the measurement."""
     plan: LoadPlan
@@ -792,7 +792,8 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Quantiles over all scheduled requests. Empty if nothing was scheduled. Unit: ns. Source:
     outcomes and response times."""
     error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
-    """The error budget of each response-time quantile. Unit: ns. Source: derived."""
+    """The [error budget](statistics.md#the-error-budget) of each response-time quantile. Unit: ns.
+    Source: derived."""
     uncertainty: Uncertainty
     """Uncertainty of each quantile, and whether the quantile is resolved
     ([statistics.md](statistics.md)). Source: batches."""

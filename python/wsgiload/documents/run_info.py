@@ -99,7 +99,7 @@ class RunInfo(Document, frozen=True, kw_only=True):
     before the first trial in this directory; `--resume` replaces them."""
 
     schema_version: Literal[1]
-    """Version of the document format: 2."""
+    """Version of the document format: 1."""
     started_utc: str
     """Start time in UTC, ISO 8601."""
     status: Literal["complete", "interrupted", "failed"]

@@ -27,7 +27,7 @@ class Summary(Document, frozen=True, kw_only=True):
     trials: all keys after `cells` are null."""
 
     schema_version: Literal[1]
-    """Version of the document format: 2."""
+    """Version of the document format: 1."""
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (some trials are missing) or `failed`."""
     experiment: ExperimentFacts

@@ -1,11 +1,12 @@
 """Checks in a separate process that an app can be imported and has the measured interface.
 
 The check ends within its time limit, whatever the app does, and failures have one-line messages. A
-fix that names an app has been tested.
+fix that names an app has been tested; the candidates come from the files of the project.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import shlex
@@ -23,7 +24,7 @@ import msgspec
 from wsgiload.account import Account
 from wsgiload.catalogue.contract import Interface
 from wsgiload.documents.typed import convert
-from wsgiload.environments import app_candidates
+from wsgiload.environments import django
 from wsgiload.environments import import_messages as messages
 from wsgiload.environments.app_name import (
     AppName,
@@ -209,16 +210,16 @@ def _alternatives(
 ) -> list[ImportedFrom]:
     """Apps that may have been meant, the most likely first."""
     if report.step == "missing":
-        return app_candidates.for_missing_module(name, folder, context.variables, context.interface)
+        return for_missing_module(name, folder, context.variables, context.interface)
     if report.step == "attribute" and not report.matches:
-        return app_candidates.in_django(folder, context.interface)
+        return in_django(folder, context.interface)
     if report.step == "wsgi":
-        return app_candidates.asgi_of_django(name, folder)
+        return asgi_of_django(name, folder)
     if report.step == "import" and report.missing:
         top = report.missing.partition(".")[0]
-        return app_candidates.with_source_folder(name, top, folder, context.variables)
+        return with_source_folder(name, top, folder, context.variables)
     if report.step == "import" and report.absent and report.place:
-        return app_candidates.above_file(name, Path(report.place), report.absent)
+        return above_file(name, Path(report.place), report.absent)
     return []
 
 
@@ -304,3 +305,74 @@ def _words(app: ImportedFrom, context: ImportContext) -> str:
     words.append(app.name.text)
     text = shlex.join(words)
     return f"`{text}`" if len(words) > 1 else text
+
+
+# Source folders belong to the enclosing project; project folders are usually projects themselves.
+SOURCE_FOLDERS = ("src", "lib")
+PROJECT_FOLDERS = ("app", "backend", "server")
+
+
+def for_missing_module(
+    name: AppName, folder: Path, variables: Mapping[str, str], interface: Interface
+) -> list[ImportedFrom]:
+    """Candidates for a module that is missing in ``folder``: similar names and other locations."""
+    top, dot, rest = name.module.partition(".")
+    local_modules = [path.stem for path in folder.glob("*.py")]
+    local_modules += [path.parent.name for path in folder.glob("*/__init__.py")]
+    candidates = [
+        ImportedFrom(folder, AppName(module + dot + rest, name.expression))
+        for module in difflib.get_close_matches(top, local_modules, n=2)
+    ]
+
+    # The form of Django's WSGI_APPLICATION: shop.wsgi.application.
+    above, _, last = name.module.rpartition(".")
+    if above and last.isidentifier():
+        candidates.append(ImportedFrom(folder, AppName(above, last)))
+
+    candidates += with_source_folder(name, top, folder, variables)
+    candidates += [
+        ImportedFrom(folder / place, name)
+        for place in PROJECT_FOLDERS
+        if _contains(folder / place, top)
+    ]
+    return candidates + in_django(folder, interface)
+
+
+def with_source_folder(
+    name: AppName, module: str, folder: Path, variables: Mapping[str, str]
+) -> list[ImportedFrom]:
+    """The app with an additional folder that contains ``module``: a source folder, or a folder of
+    the inherited ``PYTHONPATH``, which servers do not get."""
+    inherited = [Path(path) for path in variables.get("PYTHONPATH", "").split(os.pathsep) if path]
+    places = [
+        *(folder / path for path in SOURCE_FOLDERS),
+        *(Path.cwd() / path for path in inherited),
+    ]
+    return [ImportedFrom(folder, name, (place,)) for place in places if _contains(place, module)]
+
+
+def above_file(name: AppName, file: Path, absent: str) -> list[ImportedFrom]:
+    """The app, imported from an enclosing folder that contains ``absent``, the relative path that
+    it failed to open."""
+    places = [place for place in file.parents if (place / absent).exists()]
+    return [ImportedFrom(place, name) for place in places]
+
+
+def in_django(folder: Path, interface: Interface) -> list[ImportedFrom]:
+    """The apps of Django projects in a folder and its direct subfolders."""
+    return [
+        ImportedFrom(project, AppName(module, "application"))
+        for project in django.projects(folder)
+        for module in django.app_modules(project, interface)
+    ]
+
+
+def asgi_of_django(name: AppName, folder: Path) -> list[ImportedFrom]:
+    """The ASGI app of a Django project, given its WSGI app (names as in ``startproject``)."""
+    package, _, module = name.module.rpartition(".")
+    is_django = bool(package) and module == "wsgi"
+    return [ImportedFrom(folder, AppName(f"{package}.asgi", name.expression))] if is_django else []
+
+
+def _contains(place: Path, module: str) -> bool:
+    return (place / module).is_dir() or (place / f"{module}.py").is_file()

@@ -153,7 +153,7 @@ def suggestions(module: object, missing: str, interface: str) -> tuple[list[str]
     callables = [
         name
         for name, value in vars(module).items()
-        if callable(value) and not name.startswith("_") and is_defined_in(value, module)
+        if callable(value) and not name.startswith("_") and is_defined_in(name, value, module)
     ]
     close = difflib.get_close_matches(missing, callables, n=3)
     likely = [*close, *USUAL, *(name for name in callables if FACTORY_NAME.search(name))]
@@ -165,11 +165,13 @@ def suggestions(module: object, missing: str, interface: str) -> tuple[list[str]
     return matches, callables[:MAX_NAMES]
 
 
-def is_defined_in(value: object, module: object) -> bool:
-    """Whether a function or class was defined in the module; True for other objects."""
+def is_defined_in(name: str, value: object, module: object) -> bool:
+    """Whether the module defines or computes the value: imported functions and classes keep their
+    own name, unlike an app that a factory returns."""
     if not (inspect.isroutine(value) or inspect.isclass(value)):
         return True
-    return getattr(value, "__module__", None) == getattr(module, "__name__", None)
+    is_local = getattr(value, "__module__", None) == getattr(module, "__name__", None)
+    return is_local or getattr(value, "__name__", name) != name
 
 
 def attempt(module_name: str, expression: str, folder: str, interface: str) -> Report:
@@ -188,7 +190,10 @@ def attempt(module_name: str, expression: str, folder: str, interface: str) -> R
     value: object = module
     for name in ast.unparse(target).split("."):
         if not hasattr(value, name):
-            matches, names = suggestions(module, ast.unparse(target), interface)
+            matches: list[str] = []
+            names: list[str] = []
+            if module_name.partition(".")[0] not in sys.stdlib_module_names:
+                matches, names = suggestions(module, ast.unparse(target), interface)
             file = getattr(module, "__file__", None)
             return {"step": "attribute", "names": names, "matches": matches, "file": file}
         value = getattr(value, name)

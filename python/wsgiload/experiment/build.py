@@ -32,7 +32,7 @@ from wsgiload.experiment.services import supporting_services_of
 from wsgiload.experiment.settings import MAX_ROUNDS, raced, runs_to_compare
 from wsgiload.experiment.variables import variables_of
 from wsgiload.loads.descriptors import default_max_connections
-from wsgiload.loads.options import Level
+from wsgiload.loads.options import Level, settings_of
 from wsgiload.loads.precision import parse_precision
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
 from wsgiload.units import seconds_to_ns
@@ -88,7 +88,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         app=served.app,
         app_dir=served.app_dir,
         request=served.request,
-        load=load.settings(seconds_to_ns(spec.duration)),
+        load=settings_of(load, seconds_to_ns(spec.duration)),
         levels=levels_of(spec.rates, spec.connections),
         servers=None if spec.servers is None and not own_servers else tuple(spec.servers or ()),
         own_servers=own_servers,

@@ -11,7 +11,7 @@ from wsgiload.catalogue.contract import Profile
 from wsgiload.environments.versions import VERSION
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Size
-from wsgiload.loads.options import parse_keepalive
+from wsgiload.loads.public_options import parse_keepalive
 
 MAX_COUNT = 1_000
 SINGLE_APP_FIX = "omit it: each bundled app has its own request and check"

@@ -15,7 +15,7 @@ from wsgiload.errors import UsageError, require
 from wsgiload.experiment.grid import require_exclusive
 from wsgiload.experiment.plan import Size
 from wsgiload.experiment.public_options import ServerCommand, ServerOptions
-from wsgiload.loads.options import parse_keepalive
+from wsgiload.loads.public_options import parse_keepalive
 from wsgiload.loads.request import Request
 
 

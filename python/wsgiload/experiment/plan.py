@@ -8,9 +8,9 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -20,6 +20,7 @@ from wsgiload.catalogue.contract import Interface, Profile
 from wsgiload.catalogue.user_server import UserServer
 from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.experiment_facts import ExperimentFacts, QualifyingFacts
+from wsgiload.documents.load_plan import ClosedLoop, OpenLoop
 from wsgiload.errors import require
 from wsgiload.experiment.bundled_apps import request_of
 from wsgiload.experiment.procedure import Procedure
@@ -28,13 +29,24 @@ from wsgiload.experiment.public_request import public_request
 from wsgiload.experiment.qualifying import Qualifying
 from wsgiload.experiment.redaction import show_values_of
 from wsgiload.experiment.variables import with_secrets, without_secrets
+from wsgiload.host.cpus import parse_cpu_list
 from wsgiload.limits.model import Policy
-from wsgiload.loads.options import Keepalive, Level, LoadSettings
+from wsgiload.loads.options import Level, LoadSettings, names_of, options_in
 from wsgiload.loads.precision import Precision
+from wsgiload.loads.public_options import Keepalive, LoadOptions
 from wsgiload.loads.request import Request
-from wsgiload.units import NS_PER_S
+from wsgiload.options import SIZE, Command, Text, Whole, option
+from wsgiload.units import NS_PER_S, parse_cpus
 
 T = TypeVar("T")
+
+
+def _cpu_list(text: str) -> tuple[int, ...] | None:
+    return parse_cpu_list(text) if text else None
+
+
+# The commands that launch servers.
+_LAUNCHING: tuple[Command, ...] = ("sweep", "capacity")
 
 MIN_SAMPLE_INTERVAL_NS, MAX_SAMPLE_INTERVAL_NS = 1_000_000, NS_PER_S
 
@@ -55,13 +67,15 @@ class ResourceLimits:
             root). Default: the user who runs wsgiload.
     """
 
-    cpus: float | None = 1.0
-    memory_bytes: int | None = 512 * 1024**2
-    pids: int | None = 512
-    policy: Policy = "strict"
-    server_cpus: tuple[int, ...] | None = None
-    client_cpus: tuple[int, ...] | None = None
-    user: str | None = None
+    cpus: float | None = option(
+        1.0, "Limits", Text("cpus", parse_cpus, "{:g}".format), only=_LAUNCHING
+    )
+    memory_bytes: int | None = option(512 * 1024**2, "Limits", SIZE, "--memory", only=_LAUNCHING)
+    pids: int | None = option(512, "Limits", Whole(1), only=_LAUNCHING)
+    policy: Policy = option("strict", "Limits", get_args(Policy), "--limits", only=_LAUNCHING)
+    server_cpus: tuple[int, ...] | None = option(None, "Limits", only=_LAUNCHING, collect=_cpu_list)
+    client_cpus: tuple[int, ...] | None = option(None, "Limits", only=_LAUNCHING, collect=_cpu_list)
+    user: str | None = option(None, "Limits", only=_LAUNCHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,18 +307,9 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         sessions=len(experiment.request.sessions) or None,
         rates=rates or None,
         connections=connections or None,
-        arrivals=load.arrivals if is_open else None,
-        on_busy=load.on_busy if is_open else None,
-        max_connections=load.max_connections if is_open else None,
-        max_pending=load.max_pending if is_open else None,
-        keepalive=_varied([size.keepalive or load.keepalive for size in sizes]),
-        think_time_s=None if is_open else load.think_time_ns / NS_PER_S,
         duration_s=load.duration_ns / NS_PER_S,
-        warmup_s=load.warmup_ns / NS_PER_S,
-        warmup_requests=load.warmup_requests,
-        cooldown_s=load.cooldown_ns / NS_PER_S,
-        timeout_s=load.timeout_ns / NS_PER_S,
-        check_thresholds=dict(load.check_thresholds),
+        **_load_facts(load, is_open=is_open)
+        | {"keepalive": _varied([size.keepalive or load.keepalive for size in sizes])},
         runs=experiment.runs,
         settle_s=procedure.settle_ns / NS_PER_S,
         reruns=procedure.reruns,
@@ -321,6 +326,22 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         user=limits.user,
         servers=servers,
     )
+
+
+def _load_facts(load: LoadSettings, *, is_open: bool) -> dict[str, Any]:
+    """The options of a load: those that have a fact of their own, and others that were set. Those
+    without effect in this kind of loop are null."""
+    ignored = options_in(load, ClosedLoop if is_open else OpenLoop)
+    facts: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for one in fields(LoadOptions):
+        value, (name, key) = getattr(load, one.name), names_of(one)
+        fact = f"{name}_s" if key != name else name
+        if fact in ExperimentFacts.__struct_fields__:
+            facts[fact] = None if key in ignored else value
+        elif value != one.default and name != "seed":  # of the whole sweep
+            others[name] = value
+    return {**facts, "load_options": others}
 
 
 def _qualifying_facts(qualifying: Qualifying | None) -> QualifyingFacts | None:

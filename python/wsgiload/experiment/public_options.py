@@ -1,7 +1,7 @@
 """The options of a sweep in the Python API: frozen objects, named like the flags of the command
 line, with durations in seconds.
 
-The command line takes its help texts from their docstrings.
+Each option is declared here once (``wsgiload.options``).
 """
 
 from __future__ import annotations
@@ -9,14 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from wsgiload.catalogue.contract import Interface, Profile
+from wsgiload.catalogue.user_server import parse_command
 from wsgiload.experiment.procedure import Method
-from wsgiload.loads.options import Keepalive
+from wsgiload.experiment.variables import parse_variable
+from wsgiload.loads.public_options import Keepalive
+from wsgiload.options import ASSIGNMENT, DURATION, PORT, Command, Text, Whole, option
 
 # The values of each factor.
 Grid = Mapping[str, Sequence[str | int]]
+
+_SWEEP: tuple[Command, ...] = ("sweep",)
+# The commands that launch servers.
+_LAUNCHING: tuple[Command, ...] = ("sweep", "capacity")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,25 +117,66 @@ class ServerOptions:
             belongs to another user as root.
     """
 
-    profile: Profile = "tuned"
-    interface: Interface = "wsgi"
-    workers: int | None = None
-    server_threads: int | None = None
-    grid: Grid = field(default_factory=dict)
-    app_name: str | None = None
-    chdir: str | Path = "."
-    pythonpath: Sequence[str | Path] = ()
-    python: str | None = None
-    python_version: str | None = None
-    port: int | None = None
-    ready_timeout: float = 30.0
-    command: Mapping[str, str | ServerCommand] = field(default_factory=dict)
-    servers_from: str | Path | None = None
-    server_args: Mapping[str, str] = field(default_factory=dict)
-    server_config: Mapping[str, str | Path] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)
-    env_file: Sequence[str | Path] = ()
-    trust_folder: bool = False
+    profile: Profile = option("tuned", "Server", get_args(Profile), only=_LAUNCHING)
+    interface: Interface = option("wsgi", "Server", get_args(Interface), only=_LAUNCHING)
+    workers: int | None = option(None, "Server", Whole(1), only=_LAUNCHING)
+    server_threads: int | None = option(None, "Server", Whole(1), only=_LAUNCHING)
+    grid: Grid = option(
+        dict,
+        "Server",
+        only=_LAUNCHING,
+        metavar="NAME=A,B,...",
+        repeatable=True,
+    )
+    app_name: str | None = option(None, "Server", only=_LAUNCHING)
+    chdir: str | Path = option(".", "Server", "folder", only=_LAUNCHING)
+    pythonpath: Sequence[str | Path] = option(
+        (), "Server", "folder", only=_LAUNCHING, metavar="DIR", repeatable=True
+    )
+    python: str | None = option(None, "Server", only=_LAUNCHING)
+    python_version: str | None = option(None, "Server", only=_LAUNCHING)
+    port: int | None = option(None, "Server", PORT, only=_LAUNCHING)
+    ready_timeout: float = option(30.0, "Server", DURATION, only=_LAUNCHING)
+    command: Mapping[str, str | ServerCommand] = option(
+        dict,
+        "Server",
+        Text("[name=]command", parse_command),
+        only=_LAUNCHING,
+        metavar="[NAME=]COMMAND",
+        repeatable=True,
+    )
+    servers_from: str | Path | None = option(
+        None, "Server", "folder", only=_LAUNCHING, metavar="DIR"
+    )
+    server_args: Mapping[str, str] = option(
+        dict,
+        "Server",
+        ASSIGNMENT,
+        only=_LAUNCHING,
+        metavar="NAME='ARGS'",
+        repeatable=True,
+        collect=dict,
+    )
+    server_config: Mapping[str, str | Path] = option(
+        dict,
+        "Server",
+        ASSIGNMENT,
+        only=_LAUNCHING,
+        metavar="NAME=FILE",
+        repeatable=True,
+        collect=dict,
+    )
+    env: Mapping[str, str] = option(
+        dict,
+        "Server",
+        Text("name=value", parse_variable),
+        only=_LAUNCHING,
+        metavar="NAME=VALUE",
+        repeatable=True,
+        collect=dict,
+    )
+    env_file: Sequence[str | Path] = option((), "Server", "file", only=_LAUNCHING, repeatable=True)
+    trust_folder: bool = False  # read before all other flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,15 +209,15 @@ class SweepOptions:
             shown and stored; most values are hidden (repeatable).
     """
 
-    name: str | None = None
-    runs: int | None = None
-    compare: bool = False
-    budget: float | None = None
-    aggregate: Method = "interval"
-    slo: Sequence[str] = ()
-    settle: float | None = None
-    reruns: int | None = None
-    intervene: Literal["cpu"] | None = None
-    sample_interval: float = 0.1
-    store_secrets: bool = False
-    show: Sequence[str] = ()
+    name: str | None = option(None, "Output", only=_LAUNCHING)
+    runs: int | None = option(None, "Procedure", Whole(1, 1000), only=_SWEEP)
+    compare: bool = option(False, "Procedure", bool, only=_SWEEP)
+    budget: float | None = option(None, "Procedure", DURATION, only=_SWEEP)
+    aggregate: Method = option("interval", "Procedure", get_args(Method), only=_SWEEP)
+    slo: Sequence[str] = option((), "Procedure", only=_SWEEP, repeatable=True)
+    settle: float | None = option(None, "Procedure", DURATION, only=_SWEEP)
+    reruns: int | None = option(None, "Procedure", Whole(0, 100), only=_SWEEP)
+    intervene: Literal["cpu"] | None = option(None, "Procedure", ("cpu",), only=_SWEEP)
+    sample_interval: float = option(0.1, "Procedure", DURATION, only=_LAUNCHING)
+    store_secrets: bool = option(False, "Output", bool)
+    show: Sequence[str] = option((), "Output", metavar="NAME", repeatable=True)

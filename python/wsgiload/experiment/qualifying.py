@@ -13,7 +13,7 @@ from wsgiload.units import NS_PER_S
 MAX_UNQUALIFIED = 8
 # How many configurations qualify. With an objective, fewer suffice: they only have to meet it.
 FIELD, FIELD_WITH_OBJECTIVE = 6, 4
-DURATION_NS, WARMUP_NS, COOLDOWN_NS = 3 * NS_PER_S, NS_PER_S, NS_PER_S // 2
+DURATION_NS, WARMUP_S, COOLDOWN_S = 3 * NS_PER_S, 1.0, 0.5
 # Requests per trial, so that five are slower than p99.
 REQUESTS = 500
 
@@ -48,8 +48,8 @@ def _short(load: LoadSettings, levels: Sequence[Level]) -> LoadSettings:
     return replace(
         load,
         duration_ns=min(load.duration_ns, max(DURATION_NS, enough_ns)),
-        warmup_ns=min(load.warmup_ns, WARMUP_NS),
-        cooldown_ns=min(load.cooldown_ns, COOLDOWN_NS),
+        warmup=min(load.warmup, WARMUP_S),
+        cooldown=min(load.cooldown, COOLDOWN_S),
         warmup_requests=None,
     )
 

@@ -13,6 +13,7 @@ from wsgiload.catalogue.bundled import BUNDLED
 from wsgiload.errors import UsageError
 from wsgiload.experiment.public_request import public_sessions, public_targets
 from wsgiload.experiment.redaction import holds_redacted, public_body, public_field, public_url
+from wsgiload.experiment.variables import differs
 from wsgiload.loads.mix import sessions_of, targets_of
 from wsgiload.loads.public_options import RequestOptions
 from wsgiload.loads.request import Request, header_pairs
@@ -38,7 +39,7 @@ def restore_secrets(stored: Request, given: RequestOptions) -> Request:
     stored_fields = {_comparable(field) for field in stored.headers}
     for field in fields:
         if _comparable(field) not in stored_fields:
-            raise _differs(f"header field {field[0]}")
+            raise differs(f"header field {field[0]}")
     headers = tuple(_field(field, fields) for field in stored.headers)
     body = _bundled_body(stored.body) if given.body is None else given.body
     return replace(
@@ -86,7 +87,7 @@ def _bundled_body(stored: bytes | None) -> bytes | None:
 def _part(option: str, stored: Part, given: Part | None, public: Callable[[Part], Part]) -> Part:
     if given is not None:
         if public(given) != public(stored):
-            raise _differs(option)
+            raise differs(option)
         return given
     if holds_redacted(_text(stored)):
         raise UsageError(
@@ -100,10 +101,3 @@ def _text(part: object) -> str:
     if isinstance(part, bytes):
         return part.decode(errors="replace")
     return msgspec.json.encode(part).decode()
-
-
-def _differs(what: str) -> UsageError:
-    return UsageError(
-        f"--resume: the value of {what} differs from that of the run",
-        "use the same value as at the start",
-    )

@@ -5,15 +5,19 @@ Secrets are never stored; a resumed run takes them from its environment.
 
 from __future__ import annotations
 
+import io
 import os
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wsgiload.errors import UsageError
 from wsgiload.experiment.redaction import holds_redacted, public_value
 from wsgiload.foreign_files import VARIABLES, read_file
+
+if TYPE_CHECKING:
+    from dotenv.parser import Binding
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -29,8 +33,8 @@ def parse_variable(text: str, where: str | None = None) -> tuple[str, str]:
 
 
 def read_variables(path: Path) -> dict[str, str]:
-    """Read a file with one ``NAME=VALUE`` per line. Quotes and comments are as in a shell,
-    ``export`` may precede a name, and nothing is expanded."""
+    """Read a file of ``NAME=VALUE`` bindings as python-dotenv and Docker Compose do: values in
+    quotes may have several lines, ``export`` may precede a name, and ``${NAME}`` is replaced."""
     try:
         text = read_file(VARIABLES, path).decode("utf-8-sig")
     except FileNotFoundError as error:
@@ -38,24 +42,29 @@ def read_variables(path: Path) -> dict[str, str]:
     except UnicodeError:
         raise UsageError(f"{path} is not UTF-8") from None
 
-    variables = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        where = f"{path}:{number}"
-        stripped = line.strip().removeprefix("export ").lstrip()
-        if stripped and not stripped.startswith("#"):
-            name, value = parse_variable(stripped, where)
-            variables[name] = _unquoted(value.strip(), where)
-    return variables
+    # Imported here: few commands read such a file, and the import takes 15 ms.
+    from dotenv import dotenv_values
+    from dotenv.parser import parse_stream
+
+    for binding in parse_stream(io.StringIO(text)):
+        is_comment = binding.key is None and not binding.error
+        if not is_comment and (binding.error or binding.value is None or not _is_name(binding)):
+            where = f"{path}:{_first_line(binding)}"
+            raise UsageError(
+                f"{where} is not NAME=VALUE", "write it like DEBUG=0, and close quotes"
+            )
+    variables = dotenv_values(stream=io.StringIO(text))
+    return {name: value or "" for name, value in variables.items()}
 
 
-def _unquoted(value: str, where: str) -> str:
-    if not value.startswith(("'", '"')):
-        return value.partition(" #")[0].rstrip()
-    try:
-        words = shlex.split(value, comments=True)
-    except ValueError as error:
-        raise UsageError(f"{where}: {error}", "check its quotation marks") from None
-    return "".join(words[:1])
+def _is_name(binding: Binding) -> bool:
+    return binding.key is not None and _NAME.fullmatch(binding.key) is not None
+
+
+def _first_line(binding: Binding) -> int:
+    """The binding begins after the empty lines before it."""
+    text = binding.original.string
+    return binding.original.line + text[: len(text) - len(text.lstrip())].count("\n")
 
 
 def variables_of(given: Mapping[str, str], files: Iterable[Path]) -> dict[str, str]:
@@ -76,7 +85,7 @@ def with_secrets(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[st
     environment."""
     for name, value in given.items():
         if public_value(name, value) != stored.get(name):
-            raise _differs(name)
+            raise differs(name)
     return {name: _secret(name, value, given) for name, value in stored.items()}
 
 
@@ -90,12 +99,13 @@ def _secret(name: str, stored: str, given: Mapping[str, str]) -> str:
             f"set it again: {name}=… wsgiload sweep --resume …",
         )
     if public_value(name, value) != stored:
-        raise _differs(name)
+        raise differs(name)
     return value
 
 
-def _differs(name: str) -> UsageError:
+def differs(what: str) -> UsageError:
+    """The error for a value that a resumed run gets and that is not the run's."""
     return UsageError(
-        f"--resume: the value of {name} differs from that of the run",
+        f"--resume: the value of {what} differs from that of the run",
         "use the same value as at the start",
     )

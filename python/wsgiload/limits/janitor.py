@@ -14,7 +14,6 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from wsgiload.errors import LimitsError
@@ -40,12 +39,7 @@ class Janitor:
         self._process = _start_process()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         process, self._process = self._process, None
         if process is None:
             return

@@ -9,7 +9,7 @@ import msgspec
 
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.errors import require
-from wsgiload.loads.options import Level, load_plan
+from wsgiload.loads.options import Level, load_plan, settings_of
 from wsgiload.loads.precision import parse_precision, until_precise
 from wsgiload.loads.public_options import LoadOptions, RequestOptions, TransportOptions
 from wsgiload.loads.schedule import LoadProfile, Replay, measured_ns
@@ -50,7 +50,7 @@ def plan_of(spec: LoadSpec) -> LoadPlan:
     requested_ns = None if spec.duration is None else seconds_to_ns(spec.duration)
     duration_ns = measured_ns(requested_ns, profile, seconds_to_ns(load.warmup or 0.0))
 
-    settings = load.settings(duration_ns, spec.transport.transport())
+    settings = settings_of(load, duration_ns, spec.transport.transport())
     require_of_generator(settings.check_thresholds)
     precision = None if load.precision is None else parse_precision(load.precision)
     max_duration_ns = None if load.max_duration is None else seconds_to_ns(load.max_duration)
@@ -58,9 +58,7 @@ def plan_of(spec: LoadSpec) -> LoadPlan:
     # Loads that run at the same time must not send at the same time.
     seed = secrets.randbelow(_SEEDS) if load.seed is None else load.seed
     plan = load_plan(spec.url, request, settings, spec.schedule, seed)
-    return msgspec.structs.replace(
-        plan, requests=load.requests, precision=until_precise(precision, max_duration_ns)
-    )
+    return msgspec.structs.replace(plan, precision=until_precise(precision, max_duration_ns))
 
 
 def _requests_of(spec: LoadSpec) -> RequestOptions:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO
 
 import msgspec
@@ -22,8 +21,8 @@ from wsgiload.errors import LoadError, UsageError
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.memory_guard import unguarded
 from wsgiload.host.process_limit import process_limit_error
+from wsgiload.interrupts import signal_name
 from wsgiload.loads._driver import Failure, Order
-from wsgiload.loads.generator import OnStart, ShouldStop, ignore, never
 from wsgiload.loads.progress import ProgressFile
 
 # Each poll costs 0.14 ms on the generator's core, as much as a sample.
@@ -38,24 +37,11 @@ DEATH_FIX = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LocalGenerator:
-    """A generator process on the client's cores of this machine."""
-
-    cpu_plan: CpuPlan
-
-    def carry_out(
-        self, plan: LoadPlan, should_stop: ShouldStop = never, on_start: OnStart = ignore
-    ) -> LoadReport:
-        """Run the plan and return its report; see ``drive``."""
-        return drive(plan, self.cpu_plan, should_stop, on_start)
-
-
 def drive(
     plan: LoadPlan,
     cpu_plan: CpuPlan,
-    should_stop: ShouldStop = never,
-    on_start: OnStart = ignore,
+    should_stop: Callable[[], bool] = lambda: False,
+    on_start: Callable[[int], object] = lambda pid: None,
     progress: ProgressFile | None = None,
 ) -> LoadReport:
     """Run the plan on the client's cores and return its report.
@@ -162,13 +148,6 @@ def _death(process: subprocess.Popen[bytes], report_bytes: int, stderr: IO[bytes
     stderr.seek(max(0, stderr.tell() - MAX_ERROR_BYTES))
     last = stderr.read().decode(errors="replace").strip().splitlines()[-1:]
     code = process.returncode
-    end = f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+    end = f"was killed by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
     extent = f"after {report_bytes:,} bytes of its" if report_bytes else "without a"
     return f"the load generator {end} {extent} report: {' '.join(last) or 'no error message'}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -7,7 +7,6 @@ and Ctrl-C works.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Literal, Self
 
 import msgspec
@@ -140,12 +139,7 @@ class Handle:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._inner.stop()
         # Bounded, because resolving a name cannot be interrupted; a stopped load does no harm.
         self._inner.wait(EXIT_TIMEOUT_S)

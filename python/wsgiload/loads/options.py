@@ -6,30 +6,29 @@ Starts, measures and writes nothing. The generator checks whether the plan is po
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import Literal
+import re
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, Literal
 
 import msgspec
 
+from wsgiload.documents.base import Document
 from wsgiload.documents.load_plan import (
-    Arrivals,
     ClosedLoop,
     KeepaliveLimit,
     LoadModel,
     LoadPlan,
-    OnBusy,
     OpenLoop,
     Phases,
-    ReceiveStamps,
 )
 from wsgiload.errors import UsageError, require
+from wsgiload.loads.public_options import Keepalive, LoadOptions
 from wsgiload.loads.request import Request, base64_of
 from wsgiload.loads.schedule import LoadProfile
-from wsgiload.loads.thresholds import Thresholds, of_generator
+from wsgiload.loads.thresholds import of_generator, require_thresholds
 from wsgiload.loads.transport import Transport
-from wsgiload.units import NS_PER_S
-
-Keepalive = Literal["on", "off"] | int
+from wsgiload.options import DURATION, declaration_of
+from wsgiload.units import NS_PER_S, seconds_to_ns
 
 DEFAULT_TIMEOUT_NS = 10 * NS_PER_S
 # Below the listen backlog of the tuned profile (1,024), so the accept queue can hold all of them.
@@ -43,42 +42,46 @@ MAX_USERS = 1_000_000
 MAX_WARMUP_REQUESTS = 1_000_000_000
 # The generator rejects longer durations.
 _TOO_LONG_NS = 2**63
+# The host, with its port.
+_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?([^/?#]*)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadSettings:
-    """How requests are sent, independent of server and level. Times in nanoseconds.
-
-    ``LoadOptions`` documents the settings; None leaves a choice to the generator.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSettings(LoadOptions):
+    """How requests are sent, independent of server and level: the user's options, and what the
+    command decides."""
 
     duration_ns: int
-    warmup_ns: int = 0
-    cooldown_ns: int = 0
-    arrivals: Arrivals = "poisson"
-    on_busy: OnBusy = "grow"
-    max_connections: int | None = None
-    max_pending: int | None = None
-    think_time_ns: int = 0
-    keepalive: Keepalive = "on"
-    timeout_ns: int = DEFAULT_TIMEOUT_NS
-    deadline_ns: int | None = None
+    warmup: float = 0.0
+    cooldown: float = 0.0
     interval_ns: int | None = None
     # How many of the slowest requests, and how many randomly sampled ones, the report lists.
     keep_flights: int = 0
-    threads: int = 1
-    spin_window_ns: int | None = None
-    receive_stamps: ReceiveStamps | None = None
     transport: Transport = field(default_factory=Transport)
-    check_thresholds: Thresholds = ()
-    warmup_requests: int | None = None
 
     def __post_init__(self) -> None:
+        require_thresholds(self.check_thresholds)
         requests = self.warmup_requests
         require(
             requests is None or 1 <= requests <= MAX_WARMUP_REQUESTS,
             f"the number of warm-up requests must be between 1 and {MAX_WARMUP_REQUESTS:,}",
         )
+        options_in(self, LoadPlan)  # refuses impossible durations
+
+    @property
+    def warmup_ns(self) -> int:
+        """The requested warm-up."""
+        return seconds_to_ns(self.warmup)
+
+    @property
+    def cooldown_ns(self) -> int:
+        """The cool-down."""
+        return seconds_to_ns(self.cooldown)
+
+    @property
+    def timeout_ns(self) -> int:
+        """The timeout of a request."""
+        return seconds_to_ns(self.timeout)
 
     @property
     def load_ns(self) -> int:
@@ -124,63 +127,95 @@ class Level:
         return f"{self.rate_per_s:.15g}" if self.rate_per_s is not None else f"c{self.connections}"
 
 
+def with_ascii_host(url: str) -> str:
+    """The URL with an internationalised host name as DNS has it."""
+    host = _HOST.match(url)
+    if host is None or host[1].isascii():
+        return url
+    try:
+        ascii_host = host[1].encode("idna").decode()
+    except UnicodeError as error:
+        raise UsageError(f"url {url!r}: the host is no domain name: {error}") from None
+    return url[: host.start(1)] + ascii_host + url[host.end(1) :]
+
+
+def settings_of(
+    options: LoadOptions, duration_ns: int, transport: Transport | None = None
+) -> LoadSettings:
+    """The settings that follow from the user's options."""
+    values = {option.name: getattr(options, option.name) for option in fields(LoadOptions)}
+    return LoadSettings(**values, duration_ns=duration_ns, transport=transport or Transport())
+
+
 def load_plan(
     url: str, request: Request, load: LoadSettings, schedule: Level | LoadProfile, seed: int
 ) -> LoadPlan:
     """The generator's plan of one load."""
-    require(
-        url.isascii(), f"url {url!r} has characters not allowed in a URL", "percent-encode them"
-    )
     is_seed = isinstance(seed, int) and 0 <= seed < 2**64
     require(is_seed, f"the seed must be an integer from 0 to 2^64 - 1, not {seed!r}")
-    keepalive = load.keepalive
     transport = load.transport
-
     return LoadPlan(
-        url=url,
-        unix_socket=transport.unix_socket,
-        connect_to=transport.connect_to,
-        method=request.method,
-        headers=request.headers,
-        body_base64=base64_of(request.body),
-        targets=request.targets,
-        sessions=request.sessions,
-        load=_load_model(load, schedule),
-        phases=Phases(
-            warmup_ns=load.warmup_ns_at(schedule),
-            measure_ns=load.duration_ns,
-            cooldown_ns=load.cooldown_ns,
-        ),
-        interval_ns=load.interval_ns,
-        keep_flights=load.keep_flights,
-        keepalive=KeepaliveLimit(requests=keepalive) if isinstance(keepalive, int) else keepalive,
-        timeout_ns=load.timeout_ns,
-        deadline_ns=load.deadline_ns,
-        threads=load.threads,
-        seed=seed,
-        spin_window_ns=load.spin_window_ns,
-        receive_stamps=load.receive_stamps,
-        check=request.check,
-        http_version=transport.http_version,
-        streams=transport.streams,
-        tls=transport.tls,
-        source_addresses=transport.source_addresses,
-        thresholds=of_generator(load.check_thresholds),
+        **{
+            **options_in(load, LoadPlan),
+            "url": with_ascii_host(url),
+            "unix_socket": transport.unix_socket,
+            "connect_to": transport.connect_to,
+            "method": request.method,
+            "headers": request.headers,
+            "body_base64": base64_of(request.body),
+            "targets": request.targets,
+            "sessions": request.sessions,
+            "load": _load_model(load, schedule),
+            "phases": Phases(
+                **options_in(load, Phases) | {"warmup_ns": load.warmup_ns_at(schedule)},
+                measure_ns=load.duration_ns,
+            ),
+            "interval_ns": load.interval_ns,
+            "keep_flights": load.keep_flights,
+            "keepalive": _keepalive(load.keepalive),
+            "seed": seed,
+            "spin_window_ns": None if load.spin is None else seconds_to_ns(load.spin),
+            "check": request.check,
+            "http_version": transport.http_version,
+            "streams": transport.streams,
+            "tls": transport.tls,
+            "source_addresses": transport.source_addresses,
+            "precision": None,
+            "thresholds": of_generator(load.check_thresholds),
+        }
     )
+
+
+def options_in(load: LoadOptions, part: type[Document]) -> dict[str, Any]:
+    """The options that a part of the plan has under the same name, or, for durations, under this
+    name with ``_ns``."""
+    values: dict[str, Any] = {}
+    for option in fields(LoadOptions):
+        value, (name, key) = getattr(load, option.name), names_of(option)
+        if key != name and value is not None:
+            value = seconds_to_ns(value)
+        if key in part.__struct_fields__:
+            values[key] = value
+    return values
+
+
+def names_of(option: Field[Any]) -> tuple[str, str]:
+    """The names of an option here and in the plan, where the name of a duration ends in ``_ns``."""
+    made = declaration_of(option.metadata)
+    is_duration = made is not None and made.kind is DURATION
+    return option.name, f"{option.name}_ns" if is_duration else option.name
+
+
+def _keepalive(keepalive: Keepalive) -> Literal["on", "off"] | KeepaliveLimit:
+    return KeepaliveLimit(requests=keepalive) if isinstance(keepalive, int) else keepalive
 
 
 def _load_model(load: LoadSettings, schedule: Level | LoadProfile) -> LoadModel:
     if isinstance(schedule, Level) and schedule.rate_per_s is None:
         users = schedule.connections or 1
-        closed = ClosedLoop(connections=users, think_time_ns=load.think_time_ns)
-        return LoadModel(closed=closed)
+        return LoadModel(closed=ClosedLoop(connections=users, **options_in(load, ClosedLoop)))
 
-    policy = OpenLoop(
-        arrivals=load.arrivals,
-        on_busy=load.on_busy,
-        max_connections=load.max_connections,
-        max_pending=load.max_pending,
-    )
+    policy = OpenLoop(**options_in(load, OpenLoop))
     if isinstance(schedule, Level):
         return LoadModel(open=msgspec.structs.replace(policy, rate_per_s=schedule.rate_per_s))
     return LoadModel(open=schedule.onto(policy))
@@ -190,16 +225,3 @@ def without_keepalive(load: LoadSettings) -> LoadSettings:
     """The same load with a new connection per request, for a server that closes connections
     anyway."""
     return replace(load, keepalive="off")
-
-
-def parse_keepalive(text: str) -> Keepalive:
-    """``on``, ``off``, or the number of requests per connection."""
-    if text == "on":
-        return "on"
-    if text == "off":
-        return "off"
-    if text.isascii() and text.isdigit() and int(text) > 0:
-        return int(text)
-    raise UsageError(
-        f"invalid keep-alive {text!r}", "write on, off, or a number of requests per connection"
-    )

@@ -6,7 +6,6 @@ Reader and writer never wait for each other. Without a reader, there is no such 
 from __future__ import annotations
 
 import os
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -48,12 +47,7 @@ class ProgressFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self.descriptor)
 
     @property

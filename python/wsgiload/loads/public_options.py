@@ -1,26 +1,60 @@
 """The options of a load as users give them: frozen objects, named like the flags of the command
 line, durations in seconds.
 
-Their docstrings define the options: the command line takes its help from them. The generator
-checks whether the plan is possible.
+Each option is declared here once (``wsgiload.options``): flags, keys of configuration files,
+variables, help and the generator's plan follow. The generator checks whether the plan is possible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
+from typing import Literal, get_args
 
 from wsgiload.documents.load_plan import Arrivals, OnBusy, ReceiveStamps
-from wsgiload.errors import require
+from wsgiload.errors import UsageError, require
+from wsgiload.loads.header_file import parse_headers
 from wsgiload.loads.mix import Sessions, Targets, sessions_of, targets_of
-from wsgiload.loads.options import Keepalive, LoadSettings
+from wsgiload.loads.precision import parse_precision
 from wsgiload.loads.request import Request, header_pairs
-from wsgiload.loads.thresholds import check_thresholds_of
+from wsgiload.loads.thresholds import parse_check_threshold
 from wsgiload.loads.transport import Transport
-from wsgiload.units import seconds_to_ns
+from wsgiload.options import DURATION, SEED, Text, Whole, option
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+Keepalive = Literal["on", "off"] | int
+
+
+def parse_keepalive(text: str) -> Keepalive:
+    """``on``, ``off``, or the number of requests per connection."""
+    if text == "on":
+        return "on"
+    if text == "off":
+        return "off"
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise UsageError(
+        f"invalid keep-alive {text!r}", "write on, off, or a number of requests per connection"
+    )
+
+
+def _parse_statuses(text: str) -> tuple[int, ...]:
+    codes = [code.strip() for code in text.split(",")]
+    if not all(code.isascii() and code.isdigit() and 100 <= int(code) <= 599 for code in codes):
+        raise UsageError(f"{text!r} is not a list of status codes", "write it like 200 or 200,404")
+    return tuple(int(code) for code in codes)
+
+
+def _checked_precision(text: str) -> str:
+    parse_precision(text)
+    return text
+
+
+KEEPALIVE = Text("on|off|K", parse_keepalive)
+PRECISION = Text("precision", _checked_precision)
+CHECK_THRESHOLD = Text("threshold of a check", parse_check_threshold)
+STATUSES = Text("codes", _parse_statuses, lambda codes: ",".join(map(str, codes)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +80,11 @@ class LoadOptions:
         deadline: Drop requests that are not sent within this time after their scheduled send time.
             Default: none.
         precision: Target precision (half-width of the 95 % CI), such as 5% (for p99) or p99.9:2%.
+            The report states the duration needed for this precision.
         requests: Stop after this many requests, or earlier if the duration ends. Requires a closed
             loop.
         max_duration: Extend the measurement up to this duration until the target precision is
-            reached.
+            reached. Requires --precision.
         threads: Number of generator threads.
         seed: Random seed. Default: a new one for each load, stored in its report; 1 for a sweep.
         spin: Busy-wait time before each send. Default: depends on the rate and the idle cores.
@@ -61,53 +96,46 @@ class LoadOptions:
             docs/checks.md.
     """
 
-    warmup: float | None = None
-    warmup_requests: int | None = None
-    cooldown: float | None = None
-    arrivals: Arrivals = "poisson"
-    on_busy: OnBusy = "grow"
-    max_connections: int | None = None
-    max_pending: int | None = None
-    think_time: float = 0.0
-    keepalive: Keepalive = "on"
-    timeout: float = 10.0
-    deadline: float | None = None
-    precision: str | None = None
-    requests: int | None = None
-    max_duration: float | None = None
-    threads: int = 1
-    seed: int | None = None
-    spin: float | None = None
-    receive_stamps: ReceiveStamps | None = None
-    check_thresholds: Mapping[str, float] = field(default_factory=dict)
+    warmup: float | None = option(None, "Load", DURATION)
+    warmup_requests: int | None = option(None, "Load", Whole(1), only=("sweep",))
+    cooldown: float | None = option(None, "Load", DURATION, only=("sweep", "capacity"))
+    arrivals: Arrivals = option("poisson", "Load", get_args(Arrivals))
+    on_busy: OnBusy = option("grow", "Load", get_args(OnBusy))
+    max_connections: int | None = option(None, "Load", Whole(1))
+    max_pending: int | None = option(None, "Load", Whole(0))
+    think_time: float = option(0.0, "Load", DURATION, only=("load", "sweep"))
+    keepalive: Keepalive = option("on", "Load", KEEPALIVE)
+    timeout: float = option(10.0, "Load", DURATION)
+    deadline: float | None = option(None, "Load", DURATION)
+    precision: str | None = option(
+        None, "Load", PRECISION, only=("load", "sweep"), metavar="[QUANTILE:]PERCENT"
+    )
+    requests: int | None = option(None, "Load", Whole(1), "-n", "--requests", only=("load",))
+    max_duration: float | None = option(None, "Load", DURATION, only=("load",))
+    threads: int = option(1, "Load", int)
+    seed: int | None = option(None, "Load", SEED)
+    spin: float | None = option(None, "Load", DURATION, only=("load",))
+    receive_stamps: ReceiveStamps | None = option(
+        None, "Load", get_args(ReceiveStamps), only=("load",)
+    )
+    check_thresholds: Mapping[str, float] = option(
+        dict,
+        "Procedure",
+        CHECK_THRESHOLD,
+        "--check-threshold",
+        only=("load", "sweep"),
+        metavar="CHECK.KEY=LIMIT",
+        help="Override the threshold of a check, such as send-lag.warn=0.02 (repeatable). See "
+        "docs/checks.md.",
+        repeatable=True,
+        collect=dict,
+    )
 
     def filled(self, defaults: LoadOptions) -> LoadOptions:
         """The options, with a command's defaults for those that are not set."""
         names = ("warmup", "cooldown", "max_connections", "seed")
         missing = {name: getattr(defaults, name) for name in names if getattr(self, name) is None}
         return replace(self, **missing)
-
-    def settings(self, duration_ns: int, transport: Transport | None = None) -> LoadSettings:
-        """The options as ``LoadSettings``, with times in nanoseconds."""
-        return LoadSettings(
-            duration_ns=duration_ns,
-            warmup_ns=seconds_to_ns(self.warmup or 0.0),
-            warmup_requests=self.warmup_requests,
-            cooldown_ns=seconds_to_ns(self.cooldown or 0.0),
-            arrivals=self.arrivals,
-            on_busy=self.on_busy,
-            max_connections=self.max_connections,
-            max_pending=self.max_pending,
-            think_time_ns=seconds_to_ns(self.think_time),
-            keepalive=self.keepalive,
-            timeout_ns=seconds_to_ns(self.timeout),
-            deadline_ns=_optional_ns(self.deadline),
-            threads=self.threads,
-            spin_window_ns=_optional_ns(self.spin),
-            receive_stamps=self.receive_stamps,
-            check_thresholds=check_thresholds_of(self.check_thresholds),
-            transport=transport or Transport(),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,17 +158,33 @@ class RequestOptions:
         expect_regex: Regular expression that must match within the first 1 MiB of the body.
     """
 
-    path: str | None = None
-    method: str = "GET"
-    headers: Headers = ()
-    body: bytes | None = None
-    targets: Targets | None = None
-    sessions: Sessions | None = None
-    expect_status: int | Sequence[int] = (200,)
-    expect_body: bytes | None = None
-    expect_length: int | None = None
-    expect_sha256: str | None = None
-    expect_regex: str | None = None
+    path: str | None = option(
+        None,
+        "Request",
+        only=("sweep", "capacity"),
+        help="Path of all requests.  [default: /, or the bundled app's path]",
+    )
+    method: str = option("GET", "Request", str, "-X", "--method")
+    headers: Headers = option(
+        (),
+        "Request",
+        Text("name: value|@FILE", parse_headers),
+        "-H",
+        "--header",
+        help="Header field 'Name: value', or @FILE with one header field per line (repeatable).",
+        repeatable=True,
+        collect=lambda given: tuple(field for fields in given for field in fields),
+    )
+    body: bytes | None = option(None, "Request", str, "-b", "--body")
+    targets: Targets | None = option(
+        None, "Request", "file", "--targets", "--urls-from-file", "targets"
+    )
+    sessions: Sessions | None = option(None, "Request", "file")
+    expect_status: int | Sequence[int] = option((200,), "Request", STATUSES)
+    expect_body: bytes | None = None  # --expect-body-file
+    expect_length: int | None = option(None, "Request", Whole(0))
+    expect_sha256: str | None = option(None, "Request", metavar="HEX")
+    expect_regex: str | None = option(None, "Request", metavar="PATTERN")
 
     def request(self, path: str = "/", default_body: bytes | None = None) -> Request:
         """The request; path and expected body default to the app's."""
@@ -191,16 +235,18 @@ class TransportOptions:
         client_key: PEM file of the client certificate's key. Default: the file of --client-cert.
     """
 
-    unix_socket: str | PathLike[str] | None = None
-    connect_to: str | None = None
-    source_addresses: str | Sequence[str] = ()
-    http2: bool = False
-    streams: int = 1
-    http1_0: bool = False
-    insecure: bool = False
-    ca_file: str | PathLike[str] | None = None
-    client_cert: str | PathLike[str] | None = None
-    client_key: str | PathLike[str] | None = None
+    unix_socket: str | PathLike[str] | None = option(
+        None, "Request", only=("load",), metavar="PATH"
+    )
+    connect_to: str | None = option(None, "Request", only=("load",), metavar="HOST:PORT")
+    source_addresses: str | Sequence[str] = option((), "Request", only=("load",), metavar="LIST")
+    http2: bool = option(False, "Request", bool, only=("load",))
+    streams: int = option(1, "Request", int, only=("load",))
+    http1_0: bool = option(False, "Request", bool, "--http1.0", "http1_0", only=("load",))
+    insecure: bool = option(False, "Request", bool, "-k", "--insecure", only=("load",))
+    ca_file: str | PathLike[str] | None = option(None, "Request", "file", only=("load",))
+    client_cert: str | PathLike[str] | None = option(None, "Request", "file", only=("load",))
+    client_key: str | PathLike[str] | None = option(None, "Request", "file", only=("load",))
 
     def transport(self) -> Transport:
         """The options as ``Transport``."""
@@ -224,7 +270,3 @@ class TransportOptions:
 
 def _path(path: str | PathLike[str] | None) -> str | None:
     return None if path is None else fspath(path)
-
-
-def _optional_ns(seconds: float | None) -> int | None:
-    return None if seconds is None else seconds_to_ns(seconds)

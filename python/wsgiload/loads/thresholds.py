@@ -7,11 +7,9 @@ The generator's thresholds go into its plan; it knows their names and rejects ot
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from wsgiload.errors import UsageError
-
-Thresholds = tuple[tuple[str, float], ...]
 
 # Thresholds of the checks that only the orchestrator can perform.
 ORCHESTRATOR_THRESHOLDS: Mapping[str, Mapping[str, float]] = {
@@ -32,15 +30,17 @@ def parse_check_threshold(text: str) -> tuple[str, float]:
         limit = float(number)
     except ValueError:
         raise UsageError(f"{text!r}: {number!r} is not a number", _FIX) from None
-    return check_thresholds_of({f"{check}.{key}": limit})[0]
+    require_thresholds({f"{check}.{key}": limit})
+    return f"{check}.{key}", limit
 
 
-def check_thresholds_of(limits: Mapping[str, float]) -> Thresholds:
-    """The thresholds of a mapping such as ``{"send-lag.warn": 0.02}``, by the names of checks."""
-    return tuple(_threshold(name, limit) for name, limit in limits.items())
+def require_thresholds(limits: Mapping[str, float]) -> None:
+    """Raise UsageError unless this is a mapping such as ``{"send-lag.warn": 0.02}``."""
+    for name, limit in limits.items():
+        _require_threshold(name, limit)
 
 
-def _threshold(name: str, limit: float) -> tuple[str, float]:
+def _require_threshold(name: str, limit: float) -> None:
     check, dot, key = name.partition(".")
     if not (math.isfinite(limit) and limit >= 0):
         raise UsageError(f"the threshold {name} must be 0 or more, not {limit:g}")
@@ -49,32 +49,31 @@ def _threshold(name: str, limit: float) -> tuple[str, float]:
     if check in ORCHESTRATOR_THRESHOLDS and key not in ORCHESTRATOR_THRESHOLDS[check]:
         keys = " or ".join(ORCHESTRATOR_THRESHOLDS[check])
         raise UsageError(f"{check} has no threshold {key!r}", f"choose {keys}")
-    return f"{check}.{key}", float(limit)
 
 
-def require_of_generator(thresholds: Iterable[tuple[str, float]]) -> None:
+def require_of_generator(thresholds: Mapping[str, float]) -> None:
     """Raise UsageError for thresholds of checks that require a server launched by wsgiload."""
-    for name, _ in thresholds:
+    for name in thresholds:
         check = name.partition(".")[0]
         if check in ORCHESTRATOR_THRESHOLDS:
             raise UsageError(f"{name}: only `wsgiload sweep` runs the check {check}", "omit it")
 
 
-def of_generator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
+def of_generator(thresholds: Mapping[str, float]) -> dict[str, dict[str, float]]:
     """The generator's thresholds in the form of its plan, by check and key."""
     plan: dict[str, dict[str, float]] = {}
-    for name, limit in thresholds:
+    for name, limit in thresholds.items():
         check, _, key = name.partition(".")
         if check not in ORCHESTRATOR_THRESHOLDS:
-            plan.setdefault(check, {})[key] = limit
+            plan.setdefault(check, {})[key] = float(limit)
     return plan
 
 
-def of_orchestrator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
+def of_orchestrator(thresholds: Mapping[str, float]) -> dict[str, dict[str, float]]:
     """The thresholds of the orchestrator's checks: the defaults, with overrides."""
     merged = {check: dict(limits) for check, limits in ORCHESTRATOR_THRESHOLDS.items()}
-    for name, limit in thresholds:
+    for name, limit in thresholds.items():
         check, _, key = name.partition(".")
         if check in merged:
-            merged[check][key] = limit
+            merged[check][key] = float(limit)
     return merged

@@ -16,8 +16,7 @@ from wsgiload.experiment.procedure import Method
 from wsgiload.foreign_files import write_named
 from wsgiload.report.answer import with_answer
 from wsgiload.report.calibration import print_calibration
-from wsgiload.report.capacity import print_capacity
-from wsgiload.report.capacity_screen import print_capacity_screen
+from wsgiload.report.capacity import print_capacity, print_capacity_screen
 from wsgiload.report.catalogue import print_checks, print_server
 from wsgiload.report.first_screen import print_first_screen
 from wsgiload.report.load_screen import print_load_screen
@@ -81,9 +80,9 @@ def write_change(path: Path, change: Change, summaries: tuple[Summary, Summary])
 
 def render_live(command: str) -> str:
     """The page that shows the progress of this command."""
-    from wsgiload.report import live
+    from wsgiload.report import page
 
-    return live.render(command)
+    return page.render_live(command)
 
 
 def write_load(path: Path, load: LoadReport, samples: Sequence[Sample] = ()) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from wsgiload.report import words
+from wsgiload.report.terminal import plain_table
 
 Rows = Sequence[Sequence[str]]
 
@@ -98,7 +98,7 @@ def fitting_table(
             break
         columns = [place for place in columns if headings[place] != heading]
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table = plain_table()
     for place in columns:
         heading = headings[place]
         side: Literal["left", "right"] = "left" if heading in _WORDS else "right"

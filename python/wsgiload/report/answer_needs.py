@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from wsgiload.analysis.aggregate import server_of
 from wsgiload.documents.answer import RankingEntry, RankingLevel
+from wsgiload.documents.cell_result import server_of
 from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.summary import Summary
 from wsgiload.experiment.estimate import runs_s

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wsgiload.analysis.aggregate import server_of
-from wsgiload.analysis.limiting_variable import limiting_variables
-from wsgiload.analysis.ranking import level_words
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.load_report import Reason
+from wsgiload.findings.alarms import IDLE_SERVER
+from wsgiload.findings.limiting_variable import limiting_variables
+from wsgiload.findings.services import BUSY_SERVICE
 from wsgiload.report import words
+from wsgiload.units import level_words
 
 # In this order, because a busy service is a known bottleneck and an idle server is not.
-_CHECKS = ("busy-service", "idle-server")
+_CHECKS = (BUSY_SERVICE.name, IDLE_SERVER.name)
 
 
 def bottleneck_lines(cells: Sequence[CellResult]) -> list[str]:
@@ -27,7 +28,7 @@ def bottleneck_lines(cells: Sequence[CellResult]) -> list[str]:
             by_server = by_check.setdefault(reason.check, {})
             by_server.setdefault(server_of(cell), f"{where}: {reason.message}")
     lines = [_line(check, by_check[check]) for check in _CHECKS if check in by_check]
-    return [*lines, *(alarm.message for alarm in limiting_variables(cells))]
+    return [*lines, *(fired.message for fired in limiting_variables(cells))]
 
 
 def _load(cell: CellResult) -> float:

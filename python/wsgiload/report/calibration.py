@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
 from wsgiload.documents.calibration import Calibration, MedianBias, NoiseFloorQuantiles
 from wsgiload.report import words
+from wsgiload.report.terminal import plain_table
 
 _FIGURES = ("p50", "p99", "p99.9", "max")
 
@@ -28,11 +28,7 @@ def print_calibration(document: Calibration, console: Console) -> None:
 
 
 def _table(document: Calibration) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("time")
-    for figure in _FIGURES:
-        table.add_column(figure, justify="right", no_wrap=True)
-
+    table = plain_table("time", numbers=_FIGURES)
     floor = document.noise_floor
     times = {
         "response time": floor.response_time_ns,

@@ -1,18 +1,225 @@
-"""A capacity search as a table and sentences for each server, from the stored document only."""
+"""A capacity search in the terminal: the first screen (the question, the answer, the ranked servers
+and warnings), or a table and sentences for each server. From the stored document only; computes
+nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
-from rich import box
+import msgspec
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
 from wsgiload.analysis.recommend import is_lower_bound
 from wsgiload.documents.capacity import CapacityResult, LimitedBy, ServerCapacity, UseAtCapacity
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.summary import Summary
 from wsgiload.report import words
-from wsgiload.report.terminal import FULL_WIDTH
+from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer
+from wsgiload.report.cautions import at_most_five
+from wsgiload.report.cells import label_of
+from wsgiload.report.command_line import start_of_cell
+from wsgiload.report.question import limits_words
+from wsgiload.report.recommendation import recommendation_lines
+from wsgiload.report.terminal import full_width, plain_table
+
+HEADINGS = (
+    "",
+    "server",
+    "rate",
+    "95 % CI",
+    "bracket",
+    "confirmed",
+    "CPU cores",
+    "memory",
+    "limited by",
+    "verdict",
+)
+# Columns that a narrow terminal omits, the first one first. The sentence names the best server's
+# bottleneck.
+_DISPENSABLE = ("bracket", "limited by", "confirmed", "memory", "CPU cores", "verdict")
+NOTE = (
+    "The rate is the highest that met the objective and was confirmed by new trials. The "
+    "confidence interval is for the rate at which half of the trials meet the objective. The "
+    "bracket ends at the lowest rate that missed the objective, and begins at the highest rate "
+    "below it that met the objective. Servers marked = have overlapping intervals."
+)
+
+
+def print_capacity_screen(
+    document: CapacityResult, summary: Summary | None, console: Console
+) -> None:
+    """Print the first screen of a capacity search."""
+    print_answer(capacity_screen(document, summary), console)
+
+
+def capacity_screen(document: CapacityResult, summary: Summary | None) -> AnswerBox:
+    """The first screen. Without a summary (searches of a URL), limits and settings are unknown."""
+    document = _named(document)
+    groups = [_ranked(servers) for servers in _by_app(document.servers)]
+    sentences = [_sentence(servers, _lead(servers, groups)) for servers in groups]
+    started = _started(document, groups, summary)
+    box = AnswerBox(
+        question=_question(document, summary),
+        sentence=" ".join([*sentences, *recommendation_lines(document.recommendations)]),
+        command_line=None if started is None else start_of_cell(started),
+        command_of=None if started is None else label_of(started),
+        needs=_needs(document),
+        tables=[_screen_table(servers) for servers in groups],
+        cautions=tuple(at_most_five(_cautions(document.servers))),
+        markdown="",
+        status=_status(document, groups),
+        dispensable=_DISPENSABLE,
+    )
+    return markdown_of(box)
+
+
+def _named(document: CapacityResult) -> CapacityResult:
+    """The document with the URL as the name of a server that wsgiload did not start."""
+    if document.url is None:
+        return document
+    named = (msgspec.structs.replace(one, server=document.url) for one in document.servers)
+    return msgspec.structs.replace(document, servers=tuple(named))
+
+
+def _question(document: CapacityResult, summary: Summary | None) -> str:
+    objective = words.join_words(document.slo)
+    inside = limits_words(summary) if summary is not None else ""
+    if len(document.servers) != 1:
+        which = f"Which of {len(document.servers)} servers"
+        return f"{which} meets {objective} at the highest rate{inside}?"
+    who = document.servers[0].server
+    return f"What is the highest rate at which {who} meets {objective}{inside}?"
+
+
+def _by_app(servers: Sequence[ServerCapacity]) -> list[list[ServerCapacity]]:
+    """The servers of each app, because servers of different apps are not compared."""
+    apps = dict.fromkeys(server.app for server in servers)
+    return [[server for server in servers if server.app == app] for app in apps]
+
+
+def _lead(servers: Sequence[ServerCapacity], groups: Sequence[object]) -> str:
+    return f"{servers[0].app}: " if len(groups) > 1 else ""
+
+
+def _ranked(servers: Sequence[ServerCapacity]) -> list[ServerCapacity]:
+    """The servers by descending rate; servers without a rate last, in their order."""
+    return sorted(servers, key=lambda server: -(server.rate_per_s or 0.0))
+
+
+def _sentence(servers: Sequence[ServerCapacity], lead: str) -> str:
+    """The best server, its rate, and how it compares with the next one."""
+    best = servers[0]
+    if best.rate_per_s is None:
+        who = best.server if len(servers) == 1 else "any server"
+        return f"{lead}No rate was found at which {who} meets the objective."
+
+    interval = f" (95 % CI {interval_words(best.interval_95)})" if best.interval_95 else ""
+    limit = f", limited by {limited_words(best)}" if best.limited_by is not None else ""
+    rate = words.format_per_s(best.rate_per_s)
+    reach = f"up to at least {rate}" if is_lower_bound(best) else f"at up to {rate}"
+    return f"{lead}{best.server} meets the objective {reach}{interval}{limit}{_versus(servers)}."
+
+
+def _status(
+    document: CapacityResult, groups: Sequence[Sequence[ServerCapacity]]
+) -> Literal["decided", "tie", "undecided"]:
+    """Decided if the search is complete and each app has a rate."""
+    has_rates = all(servers[0].rate_per_s is not None for servers in groups)
+    return "decided" if has_rates and document.status == "complete" else "undecided"
+
+
+def _versus(servers: Sequence[ServerCapacity]) -> str:
+    best, *others = (server for server in servers if server.rate_per_s is not None)
+    if not others or best.rate_per_s is None or others[0].rate_per_s is None:
+        return ""
+    second = others[0]
+    factor = f"{best.rate_per_s / others[0].rate_per_s:.2f}"
+    against = f"; this is {factor}× the rate of {second.server} ({rate_words(second)})"
+    tied = [server.server for server in others if _overlap(best, server)]
+    if not tied:
+        return against
+    return (
+        f"{against}, but the confidence interval of {best.server} overlaps with that of "
+        f"{words.join_names(tied)}, so the order is uncertain"
+    )
+
+
+def _overlap(one: ServerCapacity, other: ServerCapacity) -> bool:
+    """Whether the intervals overlap; an unknown bound counts as an overlap."""
+    if one.interval_95 is None or other.interval_95 is None:
+        return True
+    low, other_high = one.interval_95[0], other.interval_95[1]
+    return low is None or other_high is None or low <= other_high
+
+
+def _places(servers: Sequence[ServerCapacity]) -> list[str]:
+    """The place of each server; servers whose intervals overlap with the first of their group share
+    it."""
+    places: list[int | None] = []
+    first: ServerCapacity | None = None
+    for position, server in enumerate(servers, start=1):
+        if server.rate_per_s is None:
+            places.append(None)
+        elif first is not None and _overlap(first, server):
+            places.append(places[-1])
+        else:
+            first = server
+            places.append(position)
+    return [
+        words.MISSING if place is None else f"{place}{'=' if places.count(place) > 1 else ''}"
+        for place in places
+    ]
+
+
+def _screen_table(servers: Sequence[ServerCapacity]) -> tuple[list[str], list[list[str]]]:
+    rows = [[place, *_row(server)] for place, server in zip(_places(servers), servers, strict=True)]
+    return list(HEADINGS), rows
+
+
+def _row(server: ServerCapacity) -> list[str]:
+    confirmed, used = server.confirmed, server.at_rate
+    return [
+        server.server,
+        rate_words(server),
+        interval_words(server.interval_95),
+        bracket_words(server.bracket),
+        f"{confirmed[0]} of {confirmed[1]}" if confirmed else words.MISSING,
+        words.format_cores(None if used is None else used.cpu_cores_mean),
+        memory_words(used),
+        words.MISSING if server.limited_by is None else limited_words(server),
+        words.verdict_words(server.verdict),
+    ]
+
+
+def _started(
+    document: CapacityResult,
+    groups: Sequence[Sequence[ServerCapacity]],
+    summary: Summary | None,
+) -> CellResult | None:
+    """A trial of the recommended server, or of the best one; None for several apps."""
+    if summary is None or len(groups) != 1 or groups[0][0].rate_per_s is None:
+        return None
+    chosen = [one.recommended.server for one in document.recommendations if one.recommended]
+    name = chosen[0] if chosen else groups[0][0].server
+    started_cells = (cell for cell in summary.cells if label_of(cell) == name and cell.settings)
+    return next(started_cells, None)
+
+
+def _needs(document: CapacityResult) -> str | None:
+    if document.status == "interrupted":
+        return "search again without interruption"
+    return None
+
+
+def _cautions(servers: Sequence[ServerCapacity]) -> list[str]:
+    """The remarks of all servers; those of invalid results come first."""
+    invalid = [server for server in servers if server.verdict.status == "invalid"]
+    others = [server for server in servers if server.verdict.status != "invalid"]
+    return [line for server in (*invalid, *others) for line in remarks_of(server)]
+
 
 _LIMITS: dict[LimitedBy, str] = {
     "cpu_limit": "its CPU limit",
@@ -29,12 +236,11 @@ _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red"}
 
 def print_capacity(document: CapacityResult, console: Console) -> None:
     """Print the conditions, a row per server, and its answers and remarks."""
-    if not console.is_terminal and console.width < FULL_WIDTH:
-        console.width = FULL_WIDTH
     answers = [Text(text) for server in document.servers if (text := answer_of(server))]
     remarks = [Text(sentence) for server in document.servers for sentence in remarks_of(server)]
     head = Text(conditions(document), style="dim")
-    console.print(Group(head, _table(document.servers), *answers, *remarks))
+    with full_width(console):
+        console.print(Group(head, _table(document.servers), *answers, *remarks))
 
 
 def conditions(document: CapacityResult) -> str:
@@ -48,8 +254,7 @@ def conditions(document: CapacityResult) -> str:
 
 
 def _table(servers: Sequence[ServerCapacity]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in (
+    table = plain_table(
         "server",
         "rate",
         "bracket",
@@ -58,8 +263,7 @@ def _table(servers: Sequence[ServerCapacity]) -> Table:
         "no misses up to",
         "memory",
         "verdict",
-    ):
-        table.add_column(heading, overflow="fold")
+    )
     for server in servers:
         verdict, confirmed = server.verdict, server.confirmed
         table.add_row(

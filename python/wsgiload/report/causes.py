@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import shorten
 
-from wsgiload.analysis.aggregate import server_of
 from wsgiload.documents.answer import RankingEntry, RankingLevel
-from wsgiload.documents.cell_result import CellFailure, CellResult
+from wsgiload.documents.cell_result import CellFailure, CellResult, server_of
 from wsgiload.report import words
 
 MAX_CAUSE_CHARACTERS = 160
@@ -39,30 +38,6 @@ def cause_of_failure(failure: CellFailure) -> str:
     """The first line of the failure's message."""
     lines = failure.message.strip().splitlines() or [failure.step]
     return _shortened(lines[0])
-
-
-def forced_stops(cells: Sequence[CellResult]) -> list[str]:
-    """The servers that did not exit on their stop signal, so that each stop waited, and what ends
-    them."""
-    found: dict[str, CellResult] = {}
-    for cell in cells:
-        if cell.server_exit is not None and cell.server_exit.stopped_by is not None:
-            found.setdefault(server_of(cell), cell)
-    return [_forced_stop(name, cell) for name, cell in found.items()]
-
-
-def _forced_stop(name: str, cell: CellResult) -> str:
-    settings, ended = cell.settings, cell.server_exit
-    sent = settings.stop_signal if settings is not None and settings.stop_signal else "SIGTERM"
-    works = ended.stopped_by if ended is not None else None
-    if works == "SIGKILL":
-        return f"{name} did not exit on {sent}, so every trial waited for it and then killed it"
-    command = " ".join(settings.command) if settings is not None else ""
-    option = ", or start uWSGI with --die-on-term" if "uwsgi" in command else ""
-    return (
-        f"{name} did not exit on {sent}, so every trial waited for it; {works} ends it. Set "
-        f'stop_signal = "{works}" in its table [servers.{cell.server}]{option}'
-    )
 
 
 def _shortened(message: str) -> str:

@@ -5,26 +5,28 @@ summary.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from wsgiload.analysis.aggregate import server_of
-from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.attempts import counted_attempts, is_disturbed
 from wsgiload.analysis.races import after_qualifying
-from wsgiload.analysis.ranking import level_words
-from wsgiload.analysis.wrong_response_finding import CHECK, wrong_responses_of
+from wsgiload.analysis.wrong_response_finding import wrong_responses_of
 from wsgiload.documents.answer import RankingLevel
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.load_report import ErrorBudget
 from wsgiload.documents.summary import Summary
+from wsgiload.findings.finding import Finding
+from wsgiload.findings.of_trials import of_trials
+from wsgiload.findings.over_cells import alarms_over_cells
+from wsgiload.findings.wrong_responses import WRONG_RESPONSES
 from wsgiload.report import words
 from wsgiload.report.bottlenecks import bottleneck_lines
-from wsgiload.report.causes import cause_of_failure, cause_of_no_result, forced_stops
+from wsgiload.report.causes import cause_of_failure, cause_of_no_result
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.coincidence import nearest_lines
 from wsgiload.report.levels import decisive_levels, ranked
 from wsgiload.report.ranked_figures import enough_s
+from wsgiload.units import level_words
 
 MAX_CAUTIONS = 5
 # More servers than this are not named.
@@ -32,66 +34,23 @@ MAX_NAMED = 3
 # A disturbance is reported if it changes p99 by more than this factor and this time.
 MATTERS_BY, MATTERS_FROM_NS = 1.1, 100_000
 
-# Reason and fix by check.
-_ABOUT_SERVERS = {
-    "no-keepalive": (
-        "response times include connection setup, because keep-alive does not work",
-        "Use --keepalive off for all servers",
-    ),
-    "nagle-delay": (
-        "p99 includes delays of about 40 ms, caused by Nagle's algorithm and delayed ACKs",
-        "Set TCP_NODELAY in the server",
-    ),
-    "closed-loop-stalls": (
-        "p99 is too low, because a closed loop hides stalls",
-        "Use an open loop (--rates)",
-    ),
-    "cached-response": (
-        "the app cached the response of the only URL, so other URLs may be slower",
-        "Measure the URLs that users request (--targets)",
-    ),
-    "memory-growth": (
-        "memory was still growing at the end, so a longer run needs more memory than shown",
-        "Use a longer --duration",
-    ),
-    "failed": ("some requests failed; they count as infinitely slow", ""),
-    "stationarity": (
-        "response times changed during the measurement, so p99 depends on the duration",
-        "Use a longer --warmup",
-    ),
-    "app-calls": (
-        "the app's call count does not match the number of requests, so some responses may not "
-        "come from the app",
-        "",
-    ),
-}
-# Checks for causes that can only lengthen response times, because these start at the scheduled send
-# time.
-_LENGTHENING = {
-    "contaminated": "other processes may have kept the server or the generator waiting in",
-    "steal": "the hypervisor took CPU time during",
-    "host-not-idle": "the host was not idle before",
-    "client-stalls": "the generator stalled during",
-    "send-lag": "the generator sent requests late in",
-}
-_OTHERS_OF_HOST = {
-    "kernel-drops": (
-        "this host dropped connections in",
-        "the slowest response times include 1, 3 or 7 s of a second attempt",
-    ),
-    "shared-cores": (
-        "server and generator shared cores in",
-        "servers may be slower than on dedicated cores",
-    ),
-    "missing-samples": (
-        "wsgiload itself was stopped in",
-        "CPU and memory figures do not cover the whole measurement",
-    ),
-    "limits": (
-        "a limit was not enforced in",
-        "the result does not apply to servers with this limit",
-    ),
-}
+
+def _about_server(one: Finding) -> bool:
+    return one.sighting is None and one.consequence is not None
+
+
+def _too_long(one: Finding) -> bool:
+    """Whether its cause can only lengthen response times, because these start at the scheduled send
+    time."""
+    return one.sighting is not None and one.lengthens
+
+
+def _about_trials(one: Finding) -> bool:
+    return one.sighting is not None and not one.lengthens
+
+
+def _is_shown(one: Finding) -> bool:
+    return one.sighting is not None or one.consequence is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +95,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
         *_without_disturbance(measured),
         *_about_host(measured),
         *_rough(ranking, decisive),
-        *forced_stops(counted),
+        *_quoted(measured),
         *_not_checked(measured),
     ]
     over_cells = (alarm.message for alarm in alarms_over_cells(counted))
@@ -230,30 +189,57 @@ def _at(label: str, levels: Sequence[str], ranking: Sequence[RankingLevel]) -> s
 def _wrong_responses(measured: _Measured) -> list[str]:
     """The servers that responded with errors, with the status and the start of the body."""
     return [
-        f"{name}: {words.with_fix(f'{reason.message} ({CHECK})', reason.fix)}"
+        f"{name}: {words.with_fix(f'{reason.message} ({WRONG_RESPONSES.name})', reason.fix)}"
         for name, reason in wrong_responses_of(measured.here).items()
     ]
 
 
 def _about_servers(measured: _Measured) -> list[str]:
-    """Warnings about individual servers: one line per check with the servers' names."""
+    """Findings about individual servers: one line per check with the servers' names."""
     servers: dict[str, dict[str, None]] = {}
     explained = wrong_responses_of(measured.here)
     for cell in measured.here:
-        for check in _checks(cell, _ABOUT_SERVERS):
+        for check in _checks(cell, _about_server):
             if check == "failed" and server_of(cell) in explained:
                 continue
             servers.setdefault(check, {})[server_of(cell)] = None
     return [
-        f"{words.join_names(list(servers[check]))}: {reason} ({check}){f'. {fix}' if fix else ''}"
-        for check, (reason, fix) in _ABOUT_SERVERS.items()
-        if check in servers
+        words.with_fix(
+            f"{words.join_names(list(names))}: {one.consequence} ({check})",
+            _fix_in(measured.here, check) or one.fix,
+        )
+        for check, one in of_trials().items()
+        if (names := servers.get(check))
     ]
 
 
-def _checks(cell: CellResult, known: Mapping[str, object]) -> list[str]:
-    reasons = cell.verdict.reasons if cell.verdict is not None else ()
-    return list(dict.fromkeys(reason.check for reason in reasons if reason.check in known))
+def _fix_in(cells: Sequence[CellResult], check: str) -> str | None:
+    """The fix that all trials with this finding have, such as "warm up 3 s longer"."""
+    reasons = (cell.verdict.reasons for cell in cells if cell.verdict is not None)
+    fixes = {reason.fix for of_cell in reasons for reason in of_cell if reason.check == check}
+    return fixes.pop() if len(fixes) == 1 else None
+
+
+def _checks(cell: CellResult, is_meant: Callable[[Finding], bool]) -> list[str]:
+    """The checks that fired in a trial and are findings of this kind."""
+    fired = (reason.check for reason in cell.verdict.reasons) if cell.verdict is not None else ()
+    known = of_trials()
+    return list(dict.fromkeys(name for name in fired if name in known and is_meant(known[name])))
+
+
+def _quoted(measured: _Measured) -> list[str]:
+    """Findings whose messages say more than their records: one line per message."""
+    servers: dict[tuple[str, str, str | None], dict[str, None]] = {}
+    for cell in measured.here:
+        for reason in cell.verdict.reasons if cell.verdict is not None else ():
+            one = of_trials().get(reason.check)
+            if one is not None and one.is_quoted:
+                found = servers.setdefault((one.name, reason.message, reason.fix), {})
+                found[server_of(cell)] = None
+    return [
+        words.with_fix(f"{words.join_names(list(names))}: {message} ({check})", fix)
+        for (check, message, fix), names in servers.items()
+    ]
 
 
 def _upper_bounds(measured: _Measured) -> list[str]:
@@ -280,7 +266,7 @@ def _budget(cell: CellResult) -> ErrorBudget | None:
 
 def _too_high(measured: _Measured) -> list[str]:
     """One line about all checks whose causes can only make servers look worse."""
-    counts = Counter(check for cell in measured.here for check in _checks(cell, _LENGTHENING))
+    counts = Counter(check for cell in measured.here for check in _checks(cell, _too_long))
     if not counts:
         return []
     (first, count), *others = counts.most_common()
@@ -289,7 +275,7 @@ def _too_high(measured: _Measured) -> list[str]:
         *((check, measured.share_here(number)) for check, number in others),
     ]
     reasons = [
-        _capitalized(f"{_LENGTHENING[check]} {which} ({_of(check, measured)})")
+        _capitalized(f"{of_trials()[check].sighting} {which} ({_of(check, measured)})")
         for check, which in parts
     ]
     figure = "p99 may be too high" if measured.is_open else "goodput may be too low"
@@ -302,7 +288,7 @@ def _capitalized(sentence: str) -> str:
 
 def _of(check: str, measured: _Measured) -> str:
     """The check, with its servers if there are few."""
-    cells = (cell for cell in measured.here if check in _checks(cell, _LENGTHENING))
+    cells = (cell for cell in measured.here if check in _checks(cell, _too_long))
     servers = list(dict.fromkeys(server_of(cell) for cell in cells))
     if len(servers) > MAX_NAMED or len(servers) == measured.servers:
         return check
@@ -329,7 +315,7 @@ def _without_disturbance(measured: _Measured) -> list[str]:
         return []
 
     lines = []
-    if not any(_checks(cell, _LENGTHENING) for cell in measured.here):
+    if not any(_checks(cell, _too_long) for cell in measured.here):
         lines.append(
             "other processes or the hypervisor disturbed "
             f"{measured.share(len(changed) + len(unknown))}{_order(measured)}"
@@ -361,11 +347,11 @@ def _is_disturbed_throughout(cell: CellResult) -> bool:
 
 
 def _about_host(measured: _Measured) -> list[str]:
-    counts = Counter(check for cell in measured.here for check in _checks(cell, _OTHERS_OF_HOST))
+    counts = Counter(check for cell in measured.here for check in _checks(cell, _about_trials))
     return [
-        f"{reason} {measured.share(count)}, so {consequence} ({check})"
+        f"{one.sighting} {measured.share(count)}, so {one.consequence} ({check})"
         for check, count in counts.most_common()
-        for reason, consequence in (_OTHERS_OF_HOST[check],)
+        for one in (of_trials()[check],)
     ]
 
 
@@ -415,10 +401,12 @@ def _has_response(cell: CellResult) -> bool:
 
 
 def _only_elsewhere(measured: _Measured) -> list[str]:
-    known: Mapping[str, object] = {**_ABOUT_SERVERS, **_LENGTHENING, **_OTHERS_OF_HOST}
-    here = {check for cell in measured.here for check in _checks(cell, known)}
+    here = {check for cell in measured.here for check in _checks(cell, _is_shown)}
     counts = Counter(
-        check for cell in measured.elsewhere for check in _checks(cell, known) if check not in here
+        check
+        for cell in measured.elsewhere
+        for check in _checks(cell, _is_shown)
+        if check not in here
     )
     if not counts:
         return []

@@ -12,7 +12,7 @@ from wsgiload.analysis.comparison import Change
 from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.page_data import PageChart
 from wsgiload.documents.summary import Summary
-from wsgiload.report import findings, forest, grids, page, palette, panels
+from wsgiload.report import findings, forest, grids, page, panels
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import Cell, Sweep, read_sweep
 from wsgiload.report.change_screen import NOTE, change_screen
@@ -33,7 +33,7 @@ class ChangePage:
     unlike: list[str]
     forest: page.Chart | None
     charts: list[page.Chart]
-    palette: palette.Palette
+    palette: page.Palette
 
 
 def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
@@ -50,7 +50,7 @@ def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
         unlike=list(change.unlike),
         forest=None if factors is None else _forest(change.comparisons),
         charts=_charts(sweep, drawn),
-        palette=palette.palette(),
+        palette=page.palette(),
     )
     data = msgspec.structs.replace(
         page.nothing_drawn(sweep.labels), runs_each=len(_RUNS), charts=drawn, forest=factors

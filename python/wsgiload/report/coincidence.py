@@ -8,44 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from wsgiload.analysis.aggregate import server_of
+from wsgiload.attribution.fingerprints import FINGERPRINTS
 from wsgiload.documents.attribution_result import (
     AttributionResult,
     ExposureResult,
     FingerprintResult,
     ShareInterval,
 )
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.cells import Cell
 
-NAMES = {
-    "oom_kill": "OOM kill",
-    "throttling": "CPU throttling",
-    "contention": "CPU contention",
-    "pause": "server stall",
-    "backlog_overflow": "full accept queue",
-    "memory_pressure": "memory pressure",
-    "busy_pause": "GC or long computation",
-    "worker_imbalance": "worker imbalance",
-}
-# The event of each fingerprint, and the name of its periods.
-_EVENTS = {
-    "throttling": ("throttled", "a throttled period"),
-    "contention": ("cpu_wait", "a time in which the server waited for a CPU"),
-    "pause": ("paused", "a server stall"),
-    "memory_pressure": ("memory_pressure", "a memory stall"),
-}
-
-# What happened to the server itself, in the order of the first screen, and what to do about it.
-_FIXES = {
-    "throttling": "Raise --cpus, or choose a lower rate",
-    "backlog_overflow": "Raise the server's backlog, or add workers",
-    "memory_pressure": "Raise --memory",
-    "pause": "Find what its workers wait for: a lock, a connection pool, a backend",
-    "busy_pause": "Call gc.freeze() after the import, or move the computation out of the requests",
-}
+# What happened to the server itself, in the order of the first screen.
+NEAREST = ("throttling", "backlog_overflow", "memory_pressure", "pause", "busy_pause")
 # An event is named on the first screen if it overlapped with this share of the slowest requests.
 MIN_COVERED = 0.5
 
@@ -56,9 +32,9 @@ def nearest_lines(cells: Sequence[CellResult]) -> list[str]:
     found: dict[str, list[tuple[float, CellResult, FingerprintResult]]] = {}
     for cell in cells:
         for one in cell.attribution.fingerprints if cell.attribution is not None else ():
-            if one.name in _FIXES and _covers(cell, one):
+            if one.name in NEAREST and _covers(cell, one):
                 found.setdefault(one.name, []).append((one.value, cell, one))
-    return [_nearest_line(name, found[name]) for name in _FIXES if name in found]
+    return [_nearest_line(name, found[name]) for name in NEAREST if name in found]
 
 
 def _nearest_line(name: str, found: Sequence[tuple[float, CellResult, FingerprintResult]]) -> str:
@@ -68,13 +44,15 @@ def _nearest_line(name: str, found: Sequence[tuple[float, CellResult, Fingerprin
     also = f" The same applies to {words.join_names(list(others))}." if others else ""
     covered = _exposure_sentence(cell, fingerprint)
     covered = f"; {covered.removesuffix('.')}" if covered else ""
-    return f"{server_of(cell)}: {fingerprint.sentence}{covered}.{also} {_FIXES[name]}"
+    fix = FINGERPRINTS[name].fix or ""
+    advice = f"{fix[:1].upper()}{fix[1:]}"
+    return f"{server_of(cell)}: {fingerprint.sentence}{covered}.{also} {advice}"
 
 
 def _covers(cell: CellResult, fingerprint: FingerprintResult) -> bool:
     """Whether the event covers most of the slowest requests, and no fewer of them than of all.
     Events without a period, such as dropped connections, are themselves about slow requests."""
-    if fingerprint.name not in _EVENTS:
+    if FINGERPRINTS[fingerprint.name].event is None:
         return True
     exposure = _exposure_of(cell, fingerprint)
     return exposure is not None and exposure.slowest.value >= max(MIN_COVERED, exposure.all.value)
@@ -84,7 +62,7 @@ def names(cell: Cell) -> str:
     """The names of a cell's fingerprints, for a table column."""
     if cell.result.attribution is None:
         return words.MISSING
-    return ", ".join(NAMES[one.name] for one in fingerprints(cell)) or "none"
+    return ", ".join(FINGERPRINTS[one.name].title for one in fingerprints(cell)) or "none"
 
 
 def fingerprints(cell: Cell) -> tuple[FingerprintResult, ...]:
@@ -95,24 +73,25 @@ def fingerprints(cell: Cell) -> tuple[FingerprintResult, ...]:
 
 def sentence(cell: Cell, fingerprint: FingerprintResult) -> str:
     """One fingerprint in words, with the shares of overlapping requests if known."""
+    kind = FINGERPRINTS[fingerprint.name]
     observed = f"{fingerprint.sentence[:1].upper()}{fingerprint.sentence[1:]}"
-    coincided = f"Coincided with this load: {NAMES[fingerprint.name]}. {observed}."
+    coincided = f"Coincided with this load: {kind.title}. {observed}."
     return " ".join(
         part for part in (coincided, _exposure_sentence(cell.result, fingerprint)) if part
     )
 
 
 def _exposure_of(cell: CellResult, fingerprint: FingerprintResult) -> ExposureResult | None:
-    event, _ = _EVENTS.get(fingerprint.name, ("", ""))
+    event = FINGERPRINTS[fingerprint.name].event
     known = cell.attribution.exposures if cell.attribution is not None else ()
     return next((one for one in known if one.event == event), None)
 
 
 def _exposure_sentence(cell: CellResult, fingerprint: FingerprintResult) -> str:
-    exposure = _exposure_of(cell, fingerprint)
-    if exposure is None or cell.attribution is None:
+    exposure, span = _exposure_of(cell, fingerprint), FINGERPRINTS[fingerprint.name].span
+    if exposure is None or span is None or cell.attribution is None:
         return ""
-    return exposure_words(cell.attribution, exposure, _EVENTS[fingerprint.name][1])
+    return exposure_words(cell.attribution, exposure, span)
 
 
 def interventions(summary: Summary) -> Iterator[str]:

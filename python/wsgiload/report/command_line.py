@@ -14,6 +14,7 @@ from wsgiload.documents.cell_result import CellResult, ServerSettings
 from wsgiload.environments.app_name import SHIM_MODULE, parse_app
 from wsgiload.experiment.redaction import holds_redacted
 from wsgiload.program import command_line
+from wsgiload.report.cells import Sweep
 
 # The port of the pasted command.
 PORT = "8000"
@@ -203,3 +204,17 @@ def _renumbered(word: str, port: str | None) -> str:
     if port is None:
         return word
     return re.sub(rf"(?<!\d){port}(?!\d)", PORT, word)
+
+
+def settings_of(sweep: Sweep) -> list[tuple[str, str]]:
+    """Each server with its settings, including servers that failed after their start."""
+    by_label: dict[str, ServerSettings] = {}
+    for cell in sweep.cells:
+        if cell.result.settings is not None:
+            by_label.setdefault(cell.label, cell.result.settings)
+    return [(label, _text(settings)) for label, settings in by_label.items()]
+
+
+def _text(settings: ServerSettings) -> str:
+    before = f" (setup: {'; '.join(settings.setup)})" if settings.setup else ""
+    return f"{to_paste(settings)}{before}"

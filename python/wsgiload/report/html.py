@@ -23,15 +23,14 @@ from wsgiload.experiment.procedure import Method
 from wsgiload.report import (
     breakdown,
     coincidence,
+    command_line,
     findings,
     first_screen,
     forest,
     grids,
     over_runs,
     page,
-    palette,
     panels,
-    server_settings,
     table,
     timelines,
     words,
@@ -46,8 +45,7 @@ from wsgiload.report.cells import (
     median_upper_ns,
     read_sweep,
 )
-from wsgiload.report.page import Chart, nothing_drawn
-from wsgiload.report.page_parts import Download, download, facts
+from wsgiload.report.page import Chart, Download, download, facts, nothing_drawn
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip
 from wsgiload.report.timelines import ServerStrips
@@ -136,7 +134,7 @@ class ReportPage:
     plan: list[tuple[str, str]]
     host: list[tuple[str, str]]
     downloads: list[Download]
-    palette: palette.Palette
+    palette: page.Palette
 
 
 def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:
@@ -196,11 +194,11 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
         errors=grids.of_errors(sweep, files.loads),
         cells=grids.of_cells(sweep),
         verdicts=[cell.status for cell in sweep.cells],
-        settings=server_settings.settings_of(sweep),
+        settings=command_line.settings_of(sweep),
         plan=facts(to_plain(sweep.experiment)),
         host=facts(to_plain(files.run.host)),
         downloads=[download(files.directory / name, kind) for name, kind in _DOWNLOADS],
-        palette=palette.palette(),
+        palette=page.palette(),
     )
 
 
@@ -263,7 +261,7 @@ def _each(value: str | tuple[str, ...]) -> str:
 def _server(sweep: Sweep, index: int, label: str) -> ServerRow:
     return ServerRow(
         label=label,
-        index=index % len(palette.LIGHT),
+        index=index % len(page.LIGHT),
         sentence=findings.server_sentence(sweep, label),
         marks=[_mark(sweep.at(label, load)) for load in _grid_loads(sweep)],
     )

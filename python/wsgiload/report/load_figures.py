@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from wsgiload.analysis.absence import enough_requests
 from wsgiload.documents.load_plan import OpenLoop
-from wsgiload.documents.load_report import Distribution, LoadReport, QuantileUncertainty
+from wsgiload.documents.load_report import (
+    Distribution,
+    LoadReport,
+    QuantileUncertainty,
+    RequestCounts,
+)
 from wsgiload.report import words
 from wsgiload.report.cells import quantile_ns
 
 _QUANTILES = (0.5, 0.9, 0.99, 0.999)
 _P99 = 0.99
+REQUEST_HEADINGS = ("request", "scheduled", "ok", "failed", "p50", "p99", "max")
 TIME_HEADINGS = (
     "time",
     "count",
@@ -76,3 +83,36 @@ def _times(
         shown.append(words.format_duration_ns(value_ns))
     longest = words.format_duration_ns(distribution.max)
     return [words.format_count(distribution.count), *shown, longest]
+
+
+def request_rows(report: LoadReport, max_rows: int, slowest: int) -> list[tuple[str, ...]]:
+    """One row per target in the order of the plan; with more than ``max_rows``, only the
+    ``slowest`` ones."""
+    targets = report.targets
+    if len(targets) > max_rows:
+        targets = tuple(sorted(targets, key=_slowness, reverse=True)[:slowest])
+    return [(target.name, *_request_figures(target)) for target in targets]
+
+
+def shown_requests(report: LoadReport, shown: int) -> str:
+    """Which requests the table shows; empty if all."""
+    if shown == len(report.targets):
+        return ""
+    is_timed = any(target.p99_ns is not None for target in report.targets)
+    by = "the highest p99" if is_timed else "the most failures (too many to record their times)"
+    count = words.format_count(len(report.targets))
+    return f"the {shown} of {count} requests with {by}; --json FILE writes all"
+
+
+def _slowness(target: RequestCounts) -> tuple[int, int, int]:
+    """Sort key: p99; without quantiles, failures and then scheduled requests."""
+    return (target.p99_ns or 0, target.failed, target.scheduled)
+
+
+def _request_figures(target: RequestCounts) -> list[str]:
+    counts = [words.format_count(count) for count in (target.scheduled, target.ok, target.failed)]
+    times = []
+    for quantile, value_ns in ((0.5, target.p50_ns), (_P99, target.p99_ns)):
+        enough = enough_requests(target.ok, quantile)
+        times.append(words.format_duration_ns(value_ns if enough else None))
+    return [*counts, *times, words.format_duration_ns(target.max_ns)]

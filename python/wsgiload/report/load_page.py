@@ -9,31 +9,21 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from wsgiload.analysis.alarms import alarms_of_load
 from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_plan import KeepaliveLimit
-from wsgiload.documents.load_report import LoadReport, RequestCounts
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.page_data import PageTimeline
 from wsgiload.documents.summary import Summary
-from wsgiload.report import (
-    findings,
-    grids,
-    heat,
-    load_figures,
-    page,
-    palette,
-    panels,
-    timelines,
-    words,
-)
+from wsgiload.findings.alarms import alarms_of_load
+from wsgiload.report import findings, grids, heat, load_figures, page, panels, timelines, words
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import Sweep, conditions, read_sweep
 from wsgiload.report.load_screen import NOTE, load_screen
-from wsgiload.report.page_parts import MAX_DOWNLOAD_BYTES, Download, facts
+from wsgiload.report.page import MAX_DOWNLOAD_BYTES, Download, facts
 from wsgiload.report.run_files import IntervalRow, SampleRow
 from wsgiload.report.strip import Strip, make_strip
-from wsgiload.results.load_cell import cell_of_load
+from wsgiload.results.load_attempts import cell_of_load
 from wsgiload.units import NS_PER_S
 
 # Limits the size of the page.
@@ -61,7 +51,7 @@ class LoadPage:
     generator: list[str]
     plan: list[tuple[str, str]]
     raw: Download
-    palette: palette.Palette
+    palette: page.Palette
 
 
 def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
@@ -74,6 +64,8 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
     data = msgspec.structs.replace(
         page.nothing_drawn(sweep.labels), charts=drawn, timelines=_timelines(strip)
     )
+    requests = tuple(load_figures.request_rows(report, MAX_REQUESTS, MAX_REQUESTS))
+    note = load_figures.shown_requests(report, len(requests))
     shown = LoadPage(
         title=f"Load on {report.plan.url}",
         conditions=conditions(sweep.experiment),
@@ -89,8 +81,8 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
             )
         ],
         over_time=None if strip is None else _over_time(strip, sweep),
-        requests=_requests(report),
-        requests_note=_requests_note(report),
+        requests=grids.Grid(load_figures.REQUEST_HEADINGS, requests),
+        requests_note=note and f"{note[0].upper()}{note[1:]}.",
         errors=grids.of_errors(sweep, {_NAME: report}),
         verdict=words.verdict_words(report.verdict),
         validity_class=report.verdict.status,
@@ -99,7 +91,7 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
         generator=list(_generator(report)),
         plan=_plan(report),
         raw=_raw(report),
-        palette=palette.palette(),
+        palette=page.palette(),
     )
     return page.render("load.html.j2", shown, data)
 
@@ -160,39 +152,6 @@ def _timelines(strip: Strip | None) -> tuple[PageTimeline, ...]:
 def _over_time(strip: Strip, sweep: Sweep) -> page.Chart:
     chart = timelines.chart_of(strip, sweep, "time-0")
     return replace(chart, reading=f"{chart.reading} {heat.SCALE}".strip())
-
-
-def _requests(report: LoadReport) -> grids.Grid:
-    """One row per target; only the slowest if there are more than ``MAX_REQUESTS``."""
-    targets = report.targets
-    if len(targets) > MAX_REQUESTS:
-        targets = tuple(sorted(targets, key=_slowness, reverse=True)[:MAX_REQUESTS])
-    rows = tuple(
-        (
-            target.name,
-            *(words.format_count(count) for count in (target.scheduled, target.ok, target.failed)),
-            *(
-                words.format_duration_ns(value_ns)
-                for value_ns in (target.p50_ns, target.p99_ns, target.max_ns)
-            ),
-        )
-        for target in targets
-    )
-    return grids.Grid(("request", "scheduled", "ok", "failed", "p50", "p99", "max"), rows)
-
-
-def _slowness(target: RequestCounts) -> tuple[int, int]:
-    return (target.p99_ns or 0, target.failed)
-
-
-def _requests_note(report: LoadReport) -> str:
-    count = len(report.targets)
-    if count <= MAX_REQUESTS:
-        return ""
-    return (
-        f"The {MAX_REQUESTS} of {words.format_count(count)} requests with the highest p99; "
-        "--json FILE writes all."
-    )
 
 
 def _findings(report: LoadReport) -> Iterator[str]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from rich.console import Console
 
 from wsgiload.analysis.absence import absence_of
-from wsgiload.analysis.alarms import alarms_of_load
 from wsgiload.documents.load_report import LoadReport, Outcomes
+from wsgiload.findings.alarms import alarms_of_load
 from wsgiload.report import load_figures, words
 from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer
 from wsgiload.report.cautions import at_most_five

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from wsgiload.analysis.absence import enough_requests
-from wsgiload.analysis.alarms import NO_KEEPALIVE
 from wsgiload.documents.attribution_result import FingerprintResult
 from wsgiload.documents.load_report import (
     AttachedResources,
@@ -28,6 +26,8 @@ from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.documents.summary import Summary
 from wsgiload.documents.typed import convert
+from wsgiload.findings.alarms import NO_KEEPALIVE, NO_REUSE
+from wsgiload.findings.trial import FAILURE
 from wsgiload.report import coincidence, grids, load_figures, over_runs, words
 from wsgiload.report.cells import (
     HEADLINE,
@@ -38,14 +38,14 @@ from wsgiload.report.cells import (
     quantile_ns,
     read_sweep,
 )
-from wsgiload.report.requests_table import requests_table
-from wsgiload.report.server_settings import settings_of
-from wsgiload.report.terminal import full_width, terminal
+from wsgiload.report.command_line import settings_of
+from wsgiload.report.terminal import full_width, plain_table, terminal
 from wsgiload.statistics.effect import MIN_RUNS
 
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red", "failed": "red"}
 _LEVELS = {"red": (0, "red"), "amber": (1, "yellow"), "green": (2, "green")}
 _FINDINGS = {"different": "bold", "same": "green"}
+_MAX_REQUESTS, _SLOWEST_REQUESTS = 20, 10
 _SESSION_QUANTILES = (0.5, 0.9, 0.99)
 
 
@@ -84,7 +84,7 @@ def print_comparison(
 def _over_runs(summary: Summary) -> Iterator[RenderableType]:
     """The aggregate of several runs, the comparison if there is one, and the discarded trials."""
     if summary.experiment.runs > 1 and summary.aggregates:
-        table = _table()
+        table = plain_table()
         for place, heading in enumerate(over_runs.aggregate_headings(summary)):
             table.add_column(heading, justify="right" if place else "left", overflow="fold")
         for row in over_runs.aggregate_rows(summary):
@@ -108,7 +108,7 @@ def print_load(report: LoadReport, console: Console) -> None:
         Group(
             *_load_head(report),
             _times_table(report),
-            *requests_table(report),
+            *_requests_table(report),
             _outcomes_line(report),
         ),
     )
@@ -128,7 +128,7 @@ class ServerRow(msgspec.Struct, frozen=True):
 
 def print_servers(rows: Iterable[object], console: Console | None = None) -> None:
     """Print the server catalogue from the rows of ``servers list --json``."""
-    table = _table("server", "variant", "profiles", "python", "status")
+    table = plain_table("server", "variant", "profiles", "python", "status")
     for row in convert(list(rows), list[ServerRow]):
         status = row.status + (" (legacy)" if row.legacy else "")
         reason = f": {row.reason}" if row.reason else ""
@@ -140,7 +140,7 @@ def print_servers(rows: Iterable[object], console: Console | None = None) -> Non
 
 def print_doctor(findings: Iterable[DoctorFinding], console: Console | None = None) -> None:
     """Print doctor's findings, the most severe first, each with its fix."""
-    table = _table("level", "check", "finding")
+    table = plain_table("level", "check", "finding")
     for finding in sorted(findings, key=lambda finding: _LEVELS[finding.level][0]):
         message = Text(finding.message)
         if finding.fix:
@@ -154,7 +154,7 @@ def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
     """One row per cell, grouped by server, without the columns that are ``left_out``."""
     load = sweep.load_heading
     columns = [column for column in columns_of(sweep) if column[0] not in left_out]
-    table = _table()
+    table = plain_table()
     table.add_column("server", no_wrap=True)
     for heading in (
         load,
@@ -276,7 +276,7 @@ def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
     for cell in sweep.cells:
         for reason in cell.result.verdict.reasons if cell.result.verdict is not None else ():
             # Failures have individual messages; the messages of one check differ only in figures.
-            check = reason.check if reason.check != "failure" else reason.message
+            check = reason.check if reason.check != FAILURE.name else reason.message
             # Figures with different limits are not comparable, such as p99 and p99.9.
             key = (check, reason.level, str(reason.limit))
             places.setdefault(key, []).append((reason, cell))
@@ -328,7 +328,7 @@ def _notes_of(cell: Cell) -> list[str]:
     """The notes without the one on keep-alive, which the check states for all servers."""
     verdict = cell.result.verdict
     reasons = verdict.reasons if verdict is not None else ()
-    has_check = any(reason.check == "no-keepalive" for reason in reasons)
+    has_check = any(reason.check == NO_REUSE.name for reason in reasons)
     return [note for note in cell.result.notes if not (has_check and NO_KEEPALIVE in note)]
 
 
@@ -396,12 +396,23 @@ def _not_checked(report: LoadReport) -> list[Text]:
 
 
 def _times_table(report: LoadReport) -> Table:
-    table = _table("time")
-    for heading in load_figures.TIME_HEADINGS[1:]:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = plain_table("time", numbers=load_figures.TIME_HEADINGS[1:])
     for row in load_figures.time_rows(report):
         table.add_row(*row)
     return table
+
+
+def _requests_table(report: LoadReport) -> Iterator[RenderableType]:
+    """The figures of each request of a load with several; only the slowest of many."""
+    rows = load_figures.request_rows(report, _MAX_REQUESTS, _SLOWEST_REQUESTS)
+    if not rows:
+        return
+    table = plain_table("request", numbers=load_figures.REQUEST_HEADINGS[1:])
+    for name, *figures in rows:
+        table.add_row(Text(name), *figures)
+    yield table
+    if note := load_figures.shown_requests(report, len(rows)):
+        yield Text(note, style="dim")
 
 
 def _outcomes_line(report: LoadReport) -> Text:
@@ -468,13 +479,6 @@ def _used_line(attached: AttachedResources) -> str:
     if used.oom_kills:
         figures.append(f"{words.plural(used.oom_kills, 'OOM kill')}")
     return f"server used: {', '.join(figures)} ({attached.source} {attached.name})"
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
 
 
 def _print(console: Console, renderable: RenderableType) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
+from rich import box
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
+from rich.table import Table
 
 from wsgiload.foreign_text import visible
 
@@ -64,6 +66,16 @@ def full_width(console: Console) -> Iterator[None]:
         yield
     finally:
         console.width = width
+
+
+def plain_table(*headings: str, numbers: Sequence[str] = ()) -> Table:
+    """A table without rules: columns of text, then columns of ``numbers``, which never wrap."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
 
 
 def text_of(show: Callable[[Console], None]) -> str:

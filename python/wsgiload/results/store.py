@@ -54,9 +54,11 @@ CSV_COLUMNS = {
 
 
 class RunDirectory:
-    """The directory of one sweep, ``<UTC>-<name>-<4 hex>``."""
+    """The directory of one sweep or search, ``<UTC>-<name>-<4 hex>``. Only sweeps are resumable."""
 
-    def __init__(self, folder: Path, name: str, *, stores_secrets: bool = False) -> None:
+    def __init__(
+        self, folder: Path, name: str, *, stores_secrets: bool = False, is_resumable: bool = False
+    ) -> None:
         self.started_utc = datetime.now(UTC)
         stamp = self.started_utc.strftime("%Y%m%dT%H%M%SZ")
         self.path = (folder / f"{stamp}-{name}-{secrets.token_hex(2)}").absolute()
@@ -71,7 +73,7 @@ class RunDirectory:
                 "choose another directory with --out",
             ) from error
         self._digests = Digests()
-        self._stores_secrets = stores_secrets
+        self._stores_secrets, self._is_resumable = stores_secrets, is_resumable
         for name, columns in CSV_COLUMNS.items():
             if name != SERVICES:
                 self._append_csv(name, [columns])
@@ -86,7 +88,7 @@ class RunDirectory:
         directory = cls.__new__(cls)
         directory.path = path.absolute()
         directory._digests = Digests()
-        directory._stores_secrets = stores_secrets
+        directory._stores_secrets, directory._is_resumable = stores_secrets, True
         directory.started_utc = _started(path / "run.json")
         for leftover in path.glob(f"**/.*{UNFINISHED}"):
             leftover.unlink()
@@ -244,7 +246,7 @@ class RunDirectory:
                 "start a new run",
             )
         cause = f"cannot write {path}: {error.strerror}"
-        if not (self.path / "run.json").is_file():
+        if not self._is_resumable or not (self.path / "run.json").is_file():
             return UsageError(cause, "free disk space, then start a new run")
         return UsageError(
             f"{cause}; every cell before this one is stored",

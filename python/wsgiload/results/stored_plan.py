@@ -13,8 +13,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.account import require_own
-from wsgiload.analysis.aggregate import server_of
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.codec import encode_bytes, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.typed import decode_json
@@ -90,6 +89,9 @@ def read_plan(
     run = read(RunInfo, path)
 
     try:
+        plan = msgspec.json.decode(run.plan)
+        if isinstance(plan, dict) and "order" not in plan:
+            raise UsageError(f"{run_dir} is a search, which cannot be resumed", "start a new one")
         stored = revive(run.plan)
     except RecursionError as error:
         raise too_deep(path) from error

@@ -4,39 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import msgspec
 
-from wsgiload.analysis.alarms import ServerUse, alarms_of_cell
 from wsgiload.analysis.attempts import counted_attempts
-from wsgiload.analysis.ground_truth import Finding, check_external_counts, retransmissions
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.catalogue.names import ServerVariant
+from wsgiload.documents.attribution_result import AttributionResult
 from wsgiload.documents.cell_result import AppliedLimits, CellResult, ExitStatus, ServerSettings
 from wsgiload.documents.experiment_facts import ExperimentFacts
-from wsgiload.documents.load_report import Blame, ErrorBudget, NotChecked, Reason, Verdict
+from wsgiload.documents.load_report import ErrorBudget, NotChecked, Verdict
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.experiment.plan import Cell, Experiment, experiment_facts
+from wsgiload.findings.alarms import ServerUse, alarms_of_cell
+from wsgiload.findings.external_counts import check_external_counts, retransmissions
+from wsgiload.findings.finding import Fired
+from wsgiload.findings.trial import (
+    Waits,
+    contamination,
+    failed_step,
+    generator_wait,
+    host_not_idle,
+    ignored_stop_signal,
+    missing_limits,
+    missing_samples,
+    shared_cores,
+)
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.loads.thresholds import of_orchestrator
-from wsgiload.results.reasons import BlamedReason, reason_of
 from wsgiload.results.record import CellRecord, Setting
 from wsgiload.sampling.memory_growth import memory_growth
-from wsgiload.sampling.processes import ProcessUsage
-from wsgiload.sampling.resources import measured_window
 from wsgiload.units import NS_PER_S, duration_words
 
 Status = Literal["complete", "interrupted", "failed"]
 
 _SEVERITY = ("valid", "warn", "invalid")
-_REPEAT = "repeat on an idle machine"
-# Above these shares, a measurement describes the host rather than the server.
-MAX_FOREIGN_CPU, MAX_CPU_WAIT = 0.10, 0.05
-# A busy host delays single samples by less.
-MAX_SAMPLE_GAP_NS = NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,152 +178,48 @@ def _limits(record: CellRecord, setting: Setting) -> AppliedLimits | None:
 def _verdict(record: CellRecord, variant: ServerVariant, setting: Setting) -> Verdict | None:
     """The generator's verdict, extended by the orchestrator's reasons."""
     if record.failure is not None:
-        return _verdict_of_failure(record, record.failure.step, record.failure.message)
+        failed = failed_step(record.failure, has_load=record.load is not None)
+        return Verdict(status="invalid", blame=failed.blame, reasons=(failed.reason(),))
     if record.load is None:
         return None
 
     verdict = record.load.verdict
-    added = _orchestrator_reasons(record, variant, setting)
-    reasons = (*verdict.reasons, *(reason for _, reason in added))
+    added = _fired(record, variant, setting)
+    reasons = (*verdict.reasons, *(one.reason() for one in added))
 
     # The most severe reason decides; among equals, the first. The generator's reasons come before
     # ours.
-    worst = max(added, key=lambda entry: _SEVERITY.index(entry[1].level), default=None)
-    if worst is None or _SEVERITY.index(worst[1].level) <= _SEVERITY.index(verdict.status):
+    worst = max(added, key=lambda one: _SEVERITY.index(one.level), default=None)
+    if worst is None or _SEVERITY.index(worst.level) <= _SEVERITY.index(verdict.status):
         return msgspec.structs.replace(verdict, reasons=reasons)
-    blame, reason = worst
-    return Verdict(status=reason.level, blame=blame, reasons=reasons)
+    return Verdict(status=worst.level, blame=worst.blame, reasons=reasons)
 
 
-def _verdict_of_failure(record: CellRecord, step: str, message: str) -> Verdict:
-    without_load: Blame = "client" if record.load is None else "server"
-    blames: dict[str, Blame] = {"load": without_load, "limits": "host"}
-    reason = reason_of("failure", "invalid", message, 1, 0)
-    return Verdict(status="invalid", blame=blames.get(step, "server"), reasons=(reason,))
-
-
-def _orchestrator_reasons(
-    record: CellRecord, variant: ServerVariant, setting: Setting
-) -> list[BlamedReason]:
-    """The orchestrator's reasons, each with its blame."""
-    of_host = [
-        _shared_cores(setting),
-        _unsettled(record, setting),
-        _missing_limits(record),
-        _contamination(record),
-        _missing_samples(record, setting),
+def _fired(record: CellRecord, variant: ServerVariant, setting: Setting) -> list[Fired]:
+    """The orchestrator's findings."""
+    settle_s = setting.experiment.procedure.settle_ns / NS_PER_S
+    fired = [
+        shared_cores(setting.cpu_plan),
+        host_not_idle(record.settled, settle_s),
+        missing_limits(record.enforcement),
+        contamination(_waits(record, record.attribution)) if record.attribution else None,
+        missing_samples(record.load, record.samples, setting.experiment.sample_interval_ns),
+        ignored_stop_signal(record.server_exit, record.settings, variant.server.name),
+        *(one for one in _external_checks(record, setting) if isinstance(one, Fired)),
     ]
-    reasons: list[BlamedReason] = [("host", reason) for reason in of_host if reason is not None]
-
-    external = [one for one in _external_checks(record, setting) if isinstance(one, Finding)]
-    reasons += [(one.blame, one.reason()) for one in external]
     if record.load is not None:
-        use = _use(record, variant, setting)
-        reasons += [(alarm.blame, alarm.reason()) for alarm in alarms_of_cell(record.load, use)]
-    return reasons
+        fired += alarms_of_cell(record.load, _use(record, variant, setting))
+    return [one for one in fired if one is not None]
 
 
-def _shared_cores(setting: Setting) -> Reason | None:
-    if not setting.cpu_plan.shared_cores:
-        return None
-    return reason_of("shared-cores", "warn", "server and load generator share cores", True, False)
-
-
-def _unsettled(record: CellRecord, setting: Setting) -> Reason | None:
-    settled = record.settled
-    if settled is None or not settled.disturbances:
-        return None
-    message = (
-        f"the host was not idle when this trial began (waited {settled.waited_s:.0f} s): "
-        f"{' and '.join(settled.disturbances)}"
+def _waits(record: CellRecord, attribution: AttributionResult) -> Waits:
+    return Waits(
+        foreign_cpu=attribution.other_cpu_ratio,
+        server=attribution.cpu_wait_ratio,
+        generator=generator_wait(record.load),
+        processes=record.processes,
+        shares_cores=any(one.service.shares_server_cores for one in record.services),
     )
-    limit_s = setting.experiment.procedure.settle_ns / NS_PER_S
-    return reason_of("host-not-idle", "warn", message, round(settled.waited_s, 1), limit_s)
-
-
-def _missing_limits(record: CellRecord) -> Reason | None:
-    if record.enforcement is None or not record.enforcement.not_enforced:
-        return None
-    missing = ", ".join(record.enforcement.not_enforced)
-    return reason_of("limits", "warn", f"limits not enforced: {missing}", missing, None)
-
-
-def _contamination(record: CellRecord) -> Reason | None:
-    """The reason if other processes kept the server or the generator waiting for a core. CPU time
-    that others used while nobody waited has no effect; without a known effect, the message says
-    so."""
-    attribution = record.attribution
-    if attribution is None:
-        return None
-
-    foreign, waited = attribution.other_cpu_ratio, attribution.cpu_wait_ratio
-    is_busy = foreign is not None and foreign > MAX_FOREIGN_CPU
-    shares = any(one.service.shares_server_cores for one in record.services)
-    if is_busy and waited is None:
-        waited = _run_queue_wait(record.processes)
-    waits = {"server": waited, "generator": _generator_wait(record)}
-    if is_busy and waited is None:
-        message = f"{_used(foreign)}; whether the server waited for them is unknown"
-        return reason_of("contaminated", "warn", message, foreign, MAX_FOREIGN_CPU, _REPEAT)
-
-    name, share = max(
-        ((name, share) for name, share in waits.items() if share is not None),
-        key=lambda entry: entry[1],
-        default=("", 0.0),
-    )
-    if share <= MAX_CPU_WAIT or not (is_busy or (name == "server" and not shares)):
-        return None
-    message = f"the {name} waited {100 * share:.0f} % of the time for a core"
-    message += f", while {_used(foreign)}" if is_busy else " that other processes used"
-    return reason_of("contaminated", "warn", message, round(share, 4), MAX_CPU_WAIT, _REPEAT)
-
-
-def _used(foreign: float | None) -> str:
-    return f"other processes used {100 * (foreign or 0.0):.0f} % of the machine's CPU time"
-
-
-def _run_queue_wait(processes: Sequence[ProcessUsage]) -> float | None:
-    """The time for which the server's threads were runnable without a core, as a share of the
-    observed time; None if it was not observed. Includes waits for each other and throttling."""
-    times = [one.t_ns for one in processes]
-    if not times or max(times) == min(times):
-        return None
-    waits: dict[int, list[int]] = {}
-    for one in processes:
-        waits.setdefault(one.pid, []).append(one.run_queue_wait_ns)
-    waited_ns = sum(max(of_one) - min(of_one) for of_one in waits.values())
-    return waited_ns / (max(times) - min(times))
-
-
-def _generator_wait(record: CellRecord) -> float | None:
-    client = record.load.client if record.load is not None else None
-    if record.load is None or client is None or client.run_queue_wait_ns is None:
-        return None
-    return client.run_queue_wait_ns / record.load.measured_ns if record.load.measured_ns else None
-
-
-def _missing_samples(record: CellRecord, setting: Setting) -> Reason | None:
-    """The reason if the resources were not sampled for a part of the measurement. The thread that
-    samples has nothing else to do, so it was stopped together with wsgiload, or starved."""
-    if record.load is None or not record.samples:
-        return None
-    start_ns, end_ns = measured_window(record.load)[0]
-    interval_ns = setting.experiment.sample_interval_ns
-    times = [
-        start_ns,
-        *(one.t_ns for one in record.samples if start_ns < one.t_ns < end_ns),
-        end_ns,
-    ]
-    longest_ns = max(later - earlier for earlier, later in pairwise(times))
-    if longest_ns <= max(MAX_SAMPLE_GAP_NS, 10 * interval_ns):
-        return None
-    seconds = longest_ns / NS_PER_S
-    message = (
-        f"no resources were sampled for {seconds:.1f} s, because wsgiload itself was stopped or "
-        "got no CPU time"
-    )
-    limit_s = MAX_SAMPLE_GAP_NS / NS_PER_S
-    return reason_of("missing-samples", "warn", message, round(seconds, 1), limit_s, _REPEAT)
 
 
 def _use(record: CellRecord, variant: ServerVariant, setting: Setting) -> ServerUse:
@@ -339,7 +239,7 @@ def _use(record: CellRecord, variant: ServerVariant, setting: Setting) -> Server
     )
 
 
-def _external_checks(record: CellRecord, setting: Setting) -> list[Finding | NotChecked]:
+def _external_checks(record: CellRecord, setting: Setting) -> list[Fired | NotChecked]:
     if record.load is None:
         return []
     thresholds = of_orchestrator(setting.experiment.load.check_thresholds)

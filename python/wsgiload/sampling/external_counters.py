@@ -1,6 +1,6 @@
 """Counters from outside the generator: the app's calls, and the kernel's TCP counters.
 
-Read-only. ``analysis.ground_truth`` compares them with the generator's report.
+Read-only. ``findings.external_counts`` compares them with the generator's report.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from wsgiload.documents.cell_result import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.environments.system import install_command, missing_packages
 from wsgiload.errors import LoadError, ServerError, UsageError
+from wsgiload.interrupts import signal_name
 from wsgiload.limits import LimitedGroup
 from wsgiload.sampling.listen_queue import listener_pids
 from wsgiload.serving.log import LOG_TAIL_BYTES, OutputLog, last_line
@@ -224,11 +225,3 @@ def require_system(variant: ServerVariant) -> None:
             f"as root run `{install_command(missing)}`",
             step="start",
         )
-
-
-def signal_name(number: int) -> str:
-    """``SIGKILL`` for 9."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

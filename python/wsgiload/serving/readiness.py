@@ -12,6 +12,7 @@ from wsgiload.environments.django import allowed_hosts
 from wsgiload.errors import ServerError
 from wsgiload.experiment.redaction import public_url
 from wsgiload.host.process_limit import NO_NEW_THREAD, process_limit_error
+from wsgiload.limits.model import LimitedGroup
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import listener_pids
@@ -29,8 +30,10 @@ from wsgiload.units import NS_PER_S
 POLL_S = 0.02
 # Applies if the remaining time is too short for any response.
 MIN_RESPONSE_TIMEOUT_S = 0.1
-# Wrong responses are errors only after this time, because the server may still import its app.
-WRONG_RESPONSE_PATIENCE_NS = 3 * NS_PER_S
+# Wrong responses and refused processes are errors only after this time, because the server may
+# still import its app. One that lacks a process still imports it while it uses this many cores.
+PATIENCE_NS = 3 * NS_PER_S
+IMPORTING_CORES = 0.5
 STEP = "readiness"
 # A process may exit slightly after its port closes.
 EXIT_DETECTION_S = 0.5
@@ -105,9 +108,9 @@ def _is_correct(body: bytes, request: Request) -> bool:
 
 def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) -> float:
     """Poll until the response is correct; returns the elapsed seconds. Raises ServerError if the
-    server ends, keeps giving wrong responses, or is not ready in time."""
+    server ends, keeps giving wrong responses, lacks processes, or is not ready in time."""
     started_ns = time.monotonic_ns()
-    wrong_since_ns: int | None = None
+    failing = _Failing(server.group)
     progress = Progress(server, started_ns)
     while True:
         ended = _end_of(server, port, "while it started")
@@ -124,17 +127,41 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
         if probe.problem is None:
             _require_listener_in_group(server, port)
             return (now_ns - started_ns) / NS_PER_S
-        wrong_since_ns = (wrong_since_ns or now_ns) if probe.status is not None else None
-        if wrong_since_ns is not None and now_ns - wrong_since_ns > WRONG_RESPONSE_PATIENCE_NS:
-            raise _wrong_response(server, port, probe, expected.request)
+        if failing.time_ns(now_ns, has_responded=probe.status is not None) > PATIENCE_NS:
+            refused = out_of_processes(server, STEP)
+            raise refused or _wrong_response(server, port, probe, expected.request)
         if now_ns - started_ns > expected.ready_timeout_ns:
             if probe.status is not None:
                 raise _wrong_response(server, port, probe, expected.request)
-            cause, fix = cause_of_silence(server, port, probe.problem, progress)
-            raise out_of_processes(server, STEP) or ServerError(
-                cause, fix, step=STEP, log_tail=server.log_tail()
+            raise out_of_processes(server, STEP) or _failed(
+                server, *cause_of_silence(server, port, probe.problem, progress)
             )
         time.sleep(POLL_S)
+
+
+class _Failing:
+    """Since when a server has given wrong responses, or has done nothing although it needs a
+    process that the limit refused."""
+
+    def __init__(self, group: LimitedGroup) -> None:
+        self._group = group
+        self._since_ns: int | None = None
+        self._polled_ns, self._used_ns = time.monotonic_ns(), 0
+
+    def time_ns(self, now_ns: int, *, has_responded: bool) -> int:
+        """For how long, after a poll without a correct response."""
+        used_ns = self._group.read_counters().cpu_usage_ns or 0
+        is_busy = used_ns - self._used_ns > IMPORTING_CORES * (now_ns - self._polled_ns)
+        self._polled_ns, self._used_ns = now_ns, used_ns
+        if not has_responded and (is_busy or not self._group.refused_processes()):
+            self._since_ns = None
+            return 0
+        self._since_ns = self._since_ns or now_ns
+        return now_ns - self._since_ns
+
+
+def _failed(server: ServerProcess, cause: str, fix: str | None, step: str = STEP) -> ServerError:
+    return ServerError(cause, fix, step=step, log_tail=server.log_tail())
 
 
 def _end_of(server: ServerProcess, port: int, when: str) -> ServerError | None:
@@ -144,22 +171,20 @@ def _end_of(server: ServerProcess, port: int, when: str) -> ServerError | None:
         return out_of_memory(server, kills, when, STEP)
     if server.exit_code() is None:
         return None
-    refused = out_of_processes(server, STEP)
-    if refused is not None:
-        return refused
-    cause, fix = cause_of_exit(server, port)
-    return ServerError(cause, fix, step="start", log_tail=server.log_tail())
+    return out_of_processes(server, STEP) or _failed(
+        server, *cause_of_exit(server, port), step="start"
+    )
 
 
 def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> ServerError:
     """The error for a server that was OOM-killed."""
     processes = "1 process" if kills == 1 else f"{kills} processes"
-    return ServerError(
+    return _failed(
+        server,
         f"{server.variant.id} needs more memory than its limit: the kernel OOM-killed {processes} "
         f"{when}",
         "raise --memory, or lower the number of workers",
-        step=step,
-        log_tail=server.log_tail(),
+        step,
     )
 
 
@@ -170,24 +195,23 @@ def out_of_processes(server: ServerProcess, step: str) -> ServerError | None:
     if not refused:
         return _out_of_user_processes(server, step)
     times = "once" if refused == 1 else f"{refused} times"
-    return ServerError(
+    return _failed(
+        server,
         f"{server.variant.id} needs more processes or threads than --pids allows: the kernel "
         f"refused one {times}",
         "raise --pids, or lower the number of workers or threads",
-        step=step,
-        log_tail=server.log_tail(),
+        step,
     )
 
 
 def _out_of_user_processes(server: ServerProcess, step: str) -> ServerError | None:
     """As nothing counts what the user's limit refuses, the server's log must say so. The system's
     words for it are not enough, because they also stand for other errors."""
-    log = server.log_tail()
-    error = process_limit_error(NO_NEW_THREAD) if NO_NEW_THREAD in log else None
+    error = process_limit_error(NO_NEW_THREAD) if NO_NEW_THREAD in server.log_tail() else None
     if error is None:
         return None
     cause = f"{server.variant.id} failed, because {error.cause}"
-    return ServerError(cause, error.fix, step=step, log_tail=log)
+    return _failed(server, cause, error.fix, step)
 
 
 def _wrong_response(
@@ -208,19 +232,18 @@ def _wrong_response(
     elif probe.response is not None:
         hosts = [] if server.folder is None else allowed_hosts(server.folder)
         fix = fix_of(request, probe.response, hosts, lambda other: ask(port, other).response)
-    return ServerError(cause, fix, step=STEP, log_tail=log)
+    return _failed(server, cause, fix)
 
 
 def _require_listener_in_group(server: ServerProcess, port: int) -> None:
     """Raise ServerError if another program listens on the port and could have responded instead."""
     owners = listener_pids(port)
     if owners and not owners & set(server.group.pids()):
-        raise ServerError(
+        raise _failed(
+            server,
             f"port {port} is in use by process {', '.join(map(str, sorted(owners)))}, not by "
             f"{server.variant.id}",
             "choose another --port, or omit it to use a free one",
-            step=STEP,
-            log_tail=server.log_tail(),
         )
 
 
@@ -254,10 +277,9 @@ def _not_connected(server: ServerProcess, port: int, error: OSError) -> ServerEr
         if ended is not None:
             return ended
         time.sleep(POLL_S)
-    return ServerError(
+    return _failed(
+        server,
         f"{server.variant.id} gave a correct response and then accepted no more connections "
         f"({error.strerror or error})",
         "see the end of its log; if it was only slow, raise --timeout",
-        step=STEP,
-        log_tail=server.log_tail(),
     )

@@ -18,12 +18,12 @@ from pathlib import Path
 from wsgiload.errors import ServerError
 from wsgiload.experiment.public_options import SupportingService
 from wsgiload.host.cpus import available_cpus, format_cpu_list
-from wsgiload.interrupts import uninterrupted
+from wsgiload.interrupts import signal_name, uninterrupted
 from wsgiload.limits import LimitedGroup
 from wsgiload.limits.attach import Attached, attach_cgroup, attach_pid
 from wsgiload.scratch import scratch_folder
 from wsgiload.serving.groups import Place, fresh_group
-from wsgiload.serving.launch import HOST, signal_name
+from wsgiload.serving.launch import HOST
 from wsgiload.serving.log import OutputLog, last_line, output_log
 from wsgiload.units import NS_PER_S
 

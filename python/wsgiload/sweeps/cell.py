@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from wsgiload.analysis.alarms import NO_KEEPALIVE
 from wsgiload.attribution import Measured, attribute, host_of
 from wsgiload.attribution.host_disturbance import host_seconds
 from wsgiload.calibration.noise_floor import floor_of_plan
@@ -28,6 +27,7 @@ from wsgiload.environments.provision import Environment
 from wsgiload.errors import ServerError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.experiment.unused_settings import unused_settings
+from wsgiload.findings.alarms import NO_KEEPALIVE
 from wsgiload.limits import Backend, Janitor
 from wsgiload.loads.drive import drive
 from wsgiload.loads.options import KEPT_FLIGHTS, LoadSettings, load_plan, without_keepalive
@@ -199,7 +199,7 @@ def load_settings_of(variant: ServerVariant, planned: LoadSettings) -> LoadSetti
     load = replace(planned, keep_flights=KEPT_FLIGHTS)
     if variant.requested_keepalive is not None:
         load = replace(load, keepalive=variant.requested_keepalive)
-    return replace(load, warmup_ns=0, warmup_requests=None) if variant.variant.cold else load
+    return replace(load, warmup=0.0, warmup_requests=None) if variant.variant.cold else load
 
 
 @contextmanager

@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.objective_races import objective_state
 from wsgiload.analysis.races import Stages, Track, race_state
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.experiment.estimate import REPORT_S, experiment_s, longest_s
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.statistics.race import Drop, RaceState

@@ -316,7 +316,10 @@ def _directory(
 ) -> RunDirectory:
     if earlier is None:
         return RunDirectory(
-            experiment.out, experiment.name, stores_secrets=experiment.store_secrets
+            experiment.out,
+            experiment.name,
+            stores_secrets=experiment.store_secrets,
+            is_resumable=True,
         )
     if [cell.id for cell in order] != earlier.order:
         raise UsageError(

@@ -203,9 +203,11 @@ impl<'a> SessionSource<'a> {
 
     /// Prepares the next request of a session.
     fn prepare_next(&mut self, session: &mut Session, completed: u32) {
-        self.set_cookies
-            .drain(..)
-            .for_each(|field| session.jar.take(&field));
+        let shared = &self.requests[completed as usize];
+        let answered = session.filled_request.as_ref().unwrap_or(shared);
+        for field in self.set_cookies.drain(..) {
+            session.jar.take(&field, answered.path());
+        }
         if let Some(captures) = &self.requests[completed as usize].captures {
             for (variable, value) in captures.variables().zip(self.captured.drain(..)) {
                 session.keep(variable, value);
@@ -216,7 +218,7 @@ impl<'a> SessionSource<'a> {
         let shared = &self.requests[session.next as usize];
         session.filled_request = self.filled(session.next, session.place, &session.values);
         let request = session.filled_request.as_ref().unwrap_or(shared);
-        if let Some(cookie) = session.jar.field(request.cookies()) {
+        if let Some(cookie) = session.jar.field(request.path(), request.cookies()) {
             session.filled_request = Some(request.with_cookie(&cookie));
         }
     }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use crate::arrivals::source::{Due, Source};
-use crate::base::clock::{NS_PER_MS, monotonic_ns, thread_cpu_ns};
+use crate::base::clock::{NS_PER_MS, NS_PER_S, monotonic_ns, thread_cpu_ns};
 use crate::base::error::LoadError;
 use crate::base::stop::StopToken;
 use crate::engine::idle_slots::IdleSlots;
@@ -37,8 +37,10 @@ use crate::record::recorder::Recorder;
 /// The kernel stamps the responses of one in this many sampled connections.
 const STAMPED_ONE_IN: usize = 16;
 
-/// How long a closed loop keeps its connections after its last response.
-const UNSOLICITED_WAIT_NS: u64 = 10 * NS_PER_MS;
+/// How long a closed loop keeps its connections after its last response: twice the slowest of their
+/// latest response times, but not shorter or longer than this.
+const MIN_UNSOLICITED_WAIT_NS: u64 = 10 * NS_PER_MS;
+const MAX_UNSOLICITED_WAIT_NS: u64 = NS_PER_S;
 
 /// How one thread treats arrivals that find every connection busy.
 #[derive(Clone, Copy, Debug)]
@@ -213,7 +215,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     /// Waits a moment for responses to no request. While a closed loop runs, the next request
     /// always goes out before such a response arrives, and takes it for its own.
     fn await_unsolicited(&mut self) -> Result<(), LoadError> {
-        let until_ns = self.now_ns + UNSOLICITED_WAIT_NS;
+        let slowest_ns = self.lines.slowest_ns();
+        let wait_ns = (2 * slowest_ns).clamp(MIN_UNSOLICITED_WAIT_NS, MAX_UNSOLICITED_WAIT_NS);
+        let until_ns = self.now_ns + wait_ns;
         let is_closed_loop = matches!(self.config.plan.load, LoadModel::Closed(_));
         while is_closed_loop && self.now_ns < until_ns && !self.config.stop.is_stopped() {
             self.turn(until_ns)?;

@@ -160,6 +160,16 @@ impl<C: Connection> Lines<C> {
         self.retired.get_mut(&token)
     }
 
+    /// The slowest of the latest responses of all connections.
+    pub fn slowest_ns(&self) -> u64 {
+        let links = self.lines.iter().filter_map(|line| line.link.as_ref());
+        links
+            .map(|link| link.connection.stamps(0))
+            .map(|stamps| stamps.last_byte_ns.saturating_sub(stamps.write_start_ns))
+            .max()
+            .unwrap_or(0)
+    }
+
     /// Takes a connection out; `None` if it has ended.
     pub fn take(&mut self, token: u64) -> Option<Link<C>> {
         let (number, generation) = line_of(token);

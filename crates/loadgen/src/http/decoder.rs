@@ -91,6 +91,8 @@ pub(crate) struct Decoder {
     parsed_bytes: usize,
     head: Option<Head>,
     request_is_head: bool,
+    /// Whether the status 101 ends the response: the rest belongs to the other protocol.
+    accepts_switch: bool,
     /// Values of `Set-Cookie` fields, if they are used.
     set_cookies: Option<Vec<Vec<u8>>>,
     /// Other fields that are kept.
@@ -125,6 +127,7 @@ impl Decoder {
             parsed_bytes: 0,
             head: None,
             request_is_head,
+            accepts_switch: false,
             set_cookies: None,
             kept_fields: None,
             rejection: None,
@@ -137,9 +140,15 @@ impl Decoder {
         self.partial_head.clear();
         self.head = None;
         self.request_is_head = request_is_head;
+        self.accepts_switch = false;
         self.set_cookies = None;
         self.kept_fields = None;
         self.rejection = None;
+    }
+
+    /// Accepts a switch to another protocol as the next response; it has no body.
+    pub fn accept_switch(&mut self) {
+        self.accepts_switch = true;
     }
 
     /// Keeps the `Set-Cookie` fields of the next response.
@@ -259,7 +268,8 @@ impl Decoder {
         let within = &bytes[..bytes.len().min(MAX_HEAD_BYTES - before)];
         if before == 0 {
             if let Some(length) = self.parse_head(within)? {
-                if let Some(head) = self.head {
+                // Whether 101 is accepted depends on the request.
+                if let Some(head) = self.head.filter(|head| head.status != 101) {
                     known.keep(&within[..length], self.request_is_head, (self.state, head));
                 }
                 return Ok(Some(length));
@@ -341,6 +351,7 @@ impl Decoder {
             return Err(self.reject(Rejection::Status));
         };
         match code {
+            101 if self.accepts_switch => {}
             // Not a status, or a switch to another protocol that was not requested.
             0..=99 | 101 => return Err(self.reject(Rejection::Status)),
             // An interim response; the final one follows.
@@ -470,7 +481,7 @@ fn framing(
 
     let is_1_1 = response.version == Some(1);
     let state = match last_coding {
-        _ if request_is_head || code == 204 || code == 304 => State::Done,
+        _ if request_is_head || matches!(code, 101 | 204 | 304) => State::Done,
         // HTTP/1.0 has no transfer codings, so the end of such a message is undefined: section 6.1.
         Some(_) if !is_1_1 => return Err(Rejection::OldTransferEncoding),
         Some(coding) if coding.eq_ignore_ascii_case(b"chunked") => State::Chunked(Chunked::FIRST),
@@ -484,7 +495,7 @@ fn framing(
     };
 
     let persistence = Persistence {
-        keeps_alive: (is_1_1 || has_keep) && !has_close,
+        keeps_alive: (is_1_1 || has_keep) && !has_close && code != 101,
         has_keep_alive: has_keep && !has_close,
     };
     Ok((state, persistence))

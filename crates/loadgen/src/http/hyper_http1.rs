@@ -255,6 +255,7 @@ impl HyperConnection {
             && self.is_unsolicited(is_protocol_over, exchanged)
         {
             (exchanged.outcome, exchanged.is_reusable) = (Outcome::BadBody, false);
+            self.is_unsolicited = true;
         }
 
         if is_protocol_over {

@@ -107,6 +107,9 @@ impl Connection for WireConnection {
         now_ns: u64,
     ) -> Result<Option<Exchanged>, NothingSent> {
         self.decoder.reset(request.is_head());
+        if request.accepts_switch {
+            self.decoder.accept_switch();
+        }
         if request.keeps_cookies {
             self.decoder.keep_set_cookies();
         }
@@ -181,7 +184,8 @@ impl Connection for WireConnection {
     }
 
     fn take_refusal(&mut self) -> Option<io::Error> {
-        std::mem::take(&mut self.is_unsolicited)
+        let is_rejected = self.decoder.rejection() == Some(Rejection::Unsolicited);
+        (std::mem::take(&mut self.is_unsolicited) || is_rejected)
             .then(Rejection::unsolicited)
             .or_else(|| self.transport.take_refusal())
     }

@@ -63,6 +63,8 @@ pub(crate) struct Common {
     headers: HeaderMap,
     body: Bytes,
     statuses: Vec<u16>,
+    /// Whether 101 (Switching Protocols) is accepted.
+    pub accepts_switch: bool,
     pub expected_body: Arc<ExpectedBody>,
     /// The values to capture from its response.
     pub captures: Option<Arc<Captures>>,
@@ -110,6 +112,7 @@ impl Request {
             headers,
             body: body.unwrap_or_default(),
             statuses: parts.check.statuses.clone(),
+            accepts_switch: parts.check.statuses.contains(&101),
             expected_body: Arc::new(ExpectedBody {
                 is_kept: needs_body,
                 ..expected_body(parts.check)?
@@ -192,6 +195,14 @@ impl Request {
         } else {
             &self.kept_bytes
         }
+    }
+
+    /// The path as sent, without the query.
+    pub fn path(&self) -> &[u8] {
+        let target = self.kept_bytes.split(|byte| *byte == b' ').nth(1);
+        let target = target.unwrap_or_default();
+        let end = target.iter().position(|byte| *byte == b'?');
+        &target[..end.unwrap_or(target.len())]
     }
 
     /// The cookies in its header fields.

@@ -1,5 +1,6 @@
 //! Where and what to send: the URL resolved once, each request prepared once.
 
+use std::borrow::Cow;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -117,7 +118,7 @@ fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
     Ok((uri, authority))
 }
 
-/// Parses a URL; messages quote it as `written`.
+/// Parses a URL as people type it; messages quote it as `written`.
 fn parsed_url(url: &str, written: &str) -> Result<Uri, LoadError> {
     if url.len() > MAX_URL_BYTES {
         return Err(bad(format!(
@@ -126,8 +127,45 @@ fn parsed_url(url: &str, written: &str) -> Result<Uri, LoadError> {
             thousands(MAX_URL_BYTES as u64)
         )));
     }
-    url.parse()
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = after_scheme.split(['/', '?', '#']).next().unwrap_or("");
+    if !host.is_ascii() {
+        return Err(bad(format!(
+            "url {written:?}: write the host in ASCII: python3 -c \
+            'print({host:?}.encode(\"idna\").decode())' prints it"
+        )));
+    }
+
+    percent_encoded(&with_scheme(url))
+        .parse()
         .map_err(|error| bad(format!("url {written:?}: {error}")))
+}
+
+/// The URL, with `http://` if it begins with a host; a URL of the load's own server may begin with
+/// its path.
+fn with_scheme(url: &str) -> Cow<'_, str> {
+    let is_scheme = |start: &str| start.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let has_scheme = url
+        .split_once("://")
+        .is_some_and(|(start, _)| is_scheme(start));
+    if has_scheme || url.starts_with('/') || url.is_empty() {
+        return Cow::Borrowed(url);
+    }
+    Cow::Owned(format!("http://{url}"))
+}
+
+/// Encodes spaces and non-ASCII characters, which no request line can contain.
+fn percent_encoded(url: &str) -> Cow<'_, str> {
+    let is_sent = |byte: u8| byte.is_ascii() && byte != b' ';
+    if url.bytes().all(is_sent) {
+        return Cow::Borrowed(url);
+    }
+    url.bytes()
+        .map(|byte| match byte {
+            sent if is_sent(sent) => char::from(sent).to_string(),
+            other => format!("%{other:02X}"),
+        })
+        .collect()
 }
 
 /// Refuses a path and query that an HTTP library cannot send. `max_bytes`: length with the longest
@@ -350,6 +388,27 @@ mod tests {
             head,
             "GET /a/b?c=d HTTP/1.1\r\nhost: 127.0.0.1:8000\r\n\r\n"
         );
+    }
+
+    #[test]
+    fn a_url_may_be_typed_as_for_curl() {
+        for (typed, line) in [
+            ("127.0.0.1:8000/a?b=http://c", "GET /a?b=http://c HTTP/1.1"),
+            ("127.0.0.1:8000", "GET / HTTP/1.1"),
+            ("http://127.0.0.1:8000/a b", "GET /a%20b HTTP/1.1"),
+            ("http://127.0.0.1:8000/é", "GET /%C3%A9 HTTP/1.1"),
+            (
+                "http://127.0.0.1:8000/?a=b|c[]{d}",
+                "GET /?a=b|c[]{d} HTTP/1.1",
+            ),
+        ] {
+            let (endpoint, head) = prepared(typed);
+            assert_eq!(endpoint, tcp("127.0.0.1:8000"));
+            assert_eq!(head.lines().next(), Some(line));
+        }
+
+        let message = check(&plan("http://bücher.example/")).expect_err("not ASCII");
+        assert!(message.to_string().contains("idna"), "{message}");
     }
 
     #[test]

@@ -14,7 +14,8 @@ const BUILTIN_NAMES: [&str; 4] = ["seq", "random", "uuid", "csv"];
 pub struct CapturePlan {
     /// Name of the value: later requests contain it as `{{name}}`.
     pub name: String,
-    /// Where to find the value.
+    /// Where to find the value: `json` (in a JSON body), `header` (in a header field) or `regex`
+    /// (in any body).
     pub source: CaptureSource,
     /// How to find the value: a path such as `.user.token`, the name of the header field, or a
     /// regular expression. A regular expression yields its first group or, without a group, the

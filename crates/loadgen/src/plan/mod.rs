@@ -3,7 +3,6 @@
 
 pub(crate) mod access_line;
 pub(crate) mod captures;
-pub mod catalogue;
 pub(crate) mod floor;
 pub(crate) mod json_target;
 pub(crate) mod mix;
@@ -63,9 +62,12 @@ pub struct LoadPlan {
     #[serde(default = "default_method")]
     pub method: String,
     /// Additional header fields, in order. `Host` is set from the URL unless it is given here.
+    /// Unless `--store-secrets` is given, reports of `wsgiload` contain hashes instead of
+    /// [secrets](secrets.md).
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    /// Request body, base64. `None`: no body.
+    /// Request body, base64. Unless `--store-secrets` is given, reports of `wsgiload` contain a
+    /// hash instead. `None`: no body.
     #[serde(default)]
     pub body_base64: Option<String>,
     /// Weighted requests, used instead of the single request. The plan's header fields are added to
@@ -84,9 +86,10 @@ pub struct LoadPlan {
     #[serde(default)]
     pub interval_ns: Option<u64>,
     /// Number of slowest requests in the report's `flights`; the random sample has the same size.
+    /// Unit: requests.
     #[serde(default)]
     pub keep_flights: usize,
-    /// Connection reuse.
+    /// Connection reuse: `on`, `off`, or a maximum number of requests per connection.
     #[serde(default)]
     pub keepalive: Keepalive,
     /// Timeout of a request, including connection setup.
@@ -96,8 +99,10 @@ pub struct LoadPlan {
     /// time is dropped. `None`: not set; there is no deadline.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
-    /// Number of generator threads, each with its own event loop, connections and histograms.
+    /// Number of generator threads, each with its own event loop, connections and histograms. Unit:
+    /// threads.
     #[serde(default = "default_threads")]
+    #[schemars(range(min = 1))]
     pub threads: usize,
     /// Seed of all random numbers: arrivals, their distribution over threads, the choice of idle
     /// connections.
@@ -111,37 +116,41 @@ pub struct LoadPlan {
     /// use real-time priority, and busy-waits only if `spin_window_ns` is set.
     #[serde(default)]
     pub shares_cores: bool,
-    /// How responses are timestamped. `None`: not set; by the kernel in an open loop, by the
-    /// generator in a closed loop, whose throughput kernel timestamps would reduce by about 6 %.
+    /// How responses are timestamped: by the kernel (`kernel`), by the generator (`user`), or by
+    /// the generator with additional kernel timestamps on some connections (`sampled`). `None`: not
+    /// set; `kernel` in an open loop, `user` in a closed loop.
     #[serde(default)]
     pub receive_stamps: Option<ReceiveStamps>,
     /// The criteria for a correct response.
     #[serde(default)]
     pub check: ResponseCheck,
-    /// Implementation of HTTP/1.1; HTTP/2 always uses h2.
+    /// HTTP/1.1 implementation of the generator: its own (`native`), or the library hyper
+    /// (`hyper`). HTTP/2 always uses the library h2.
     #[serde(default)]
     pub wire: Wire,
-    /// HTTP version.
+    /// HTTP version: `http1_0`, `http1` (HTTP/1.1) or `http2`.
     #[serde(default)]
     pub http_version: HttpVersion,
     /// Maximum number of concurrent requests on each connection, at most 250; above 1 only with
-    /// HTTP/2.
+    /// HTTP/2. Unit: requests.
     #[serde(default = "default_streams")]
+    #[schemars(range(min = 1))]
     pub streams: usize,
     /// TLS options.
     #[serde(default)]
     pub tls: TlsOptions,
     /// Source addresses of the connections, used round-robin: `127.0.0.2`, `127.0.0.2-127.0.0.50`,
     /// `127.0.0.0/24`. If empty, the kernel chooses the address; over loopback, enough addresses
-    /// are used that ports do not run out.
+    /// are used that ports do not run out ([transports.md](transports.md)).
     #[serde(default)]
     pub source_addresses: Vec<String>,
     /// Noise floor of this machine. `None`: the machine was not calibrated.
     #[serde(default)]
     pub noise_floor: Option<NoiseFloor>,
-    /// Number of requests after which a closed loop ends, unless its duration ends first. `None`:
-    /// not set; there is no limit.
+    /// Number of requests after which a closed loop ends, unless its duration ends first. Unit:
+    /// requests. `None`: not set; there is no limit.
     #[serde(default)]
+    #[schemars(range(min = 1))]
     pub requests: Option<u64>,
     /// Target precision of a quantile. `None`: not set; the duration is fixed.
     #[serde(default)]
@@ -152,13 +161,13 @@ pub struct LoadPlan {
     pub thresholds: Thresholds,
 }
 
-/// Where the arrivals come from.
+/// An open or a closed loop. Exactly one of `open` and `closed` is present.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LoadModel {
-    /// Arrivals follow a schedule, regardless of how fast the server responds.
+    /// The open loop. `None`: absent in a closed loop.
     Open(OpenLoop),
-    /// Each user waits for the response and a think time, and then sends the next request.
+    /// The closed loop. `None`: absent in an open loop.
     Closed(ClosedLoop),
 }
 
@@ -167,7 +176,8 @@ pub enum LoadModel {
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoop {
-    /// Number of connections. Each has one user or, with HTTP/2, `streams` users.
+    /// Number of connections. Each has one user or, with HTTP/2, `streams` users. Unit:
+    /// connections.
     pub connections: usize,
     /// Mean of the exponentially distributed think time; 0 for none.
     #[serde(default)]
@@ -179,11 +189,12 @@ pub struct ClosedLoop {
 #[serde(deny_unknown_fields)]
 pub struct ResponseCheck {
     /// Accepted status codes.
+    #[serde(default = "default_statuses")]
     pub statuses: Vec<u16>,
     /// Expected body, base64. `None`: not checked.
     #[serde(default)]
     pub body_base64: Option<String>,
-    /// Expected length of the body. `None`: not checked.
+    /// Expected length of the body. Unit: bytes. `None`: not checked.
     #[serde(default)]
     pub length: Option<u64>,
     /// Expected SHA-256 hash of the body, hexadecimal. `None`: not checked.
@@ -197,13 +208,17 @@ pub struct ResponseCheck {
 impl Default for ResponseCheck {
     fn default() -> Self {
         Self {
-            statuses: vec![200],
+            statuses: default_statuses(),
             body_base64: None,
             length: None,
             sha256: None,
             regex: None,
         }
     }
+}
+
+fn default_statuses() -> Vec<u16> {
+    vec![200]
 }
 
 pub(crate) fn default_method() -> String {

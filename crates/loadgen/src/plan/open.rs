@@ -55,20 +55,33 @@ pub enum OnBusy {
 #[derive(JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OpenKeys {
+    /// Constant rate: arrivals per second over all threads. `None`: absent with another load
+    /// profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rate_per_s: Option<f64>,
+    /// Linear change of the rate. `None`: absent with another load profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ramp: Option<Ramp>,
+    /// Constant rates, one after the other. `None`: absent with another load profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     steps: Option<Vec<Step>>,
+    /// Recorded arrivals. `None`: absent with another load profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replay: Option<Replay>,
+    /// Inter-arrival distribution: `poisson` or `constant`. `None`: absent in a replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     arrivals: Option<Arrivals>,
+    /// What happens to a request when the maximum number of connections is open and all are busy:
+    /// `grow` and its synonym `queue` queue the request, `shed` drops the request.
     #[serde(default)]
     on_busy: OnBusy,
+    /// Maximum number of open connections. Unit: connections. `None`: not set; 4,096, or fewer if
+    /// there are not enough file descriptors or ports.
     #[serde(default)]
     max_connections: Option<usize>,
+    /// Maximum number of requests waiting for a connection; further requests are dropped. Unit:
+    /// requests. `None`: not set; the number of requests in 10 s at the highest rate of the load
+    /// profile, but at least 10 per connection.
     #[serde(default)]
     max_pending: Option<usize>,
 }

@@ -19,11 +19,12 @@ const MAX_HALF_WIDTH: f64 = 0.5;
 /// `max_duration_ns` allows.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "PrecisionTarget")]
 pub struct Precision {
-    /// The quantile, over all scheduled requests.
+    /// Quantile to which the target applies, over all scheduled requests. Unit: ratio.
     pub quantile: f64,
     /// Largest acceptable half-width of the quantile's 95 % confidence interval, relative to the
-    /// quantile.
+    /// quantile. Unit: ratio.
     pub half_width: f64,
     /// Maximum duration of the measurement.
     pub max_duration_ns: u64,

@@ -66,7 +66,7 @@ pub struct Step {
 pub struct Replay {
     /// Arrival times, relative to the first arrival.
     pub offsets_ns: Trace,
-    /// Speed factor; 2 replays twice as fast.
+    /// Speed factor; 2 replays twice as fast. Unit: ratio.
     #[serde(default = "original_speed")]
     pub speed: f64,
     /// For each arrival, the index of its request in `targets`. If absent, requests are chosen by

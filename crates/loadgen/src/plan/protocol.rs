@@ -86,7 +86,8 @@ pub struct TlsOptions {
     /// PEM file of the client certificate. `None`: no client certificate.
     #[serde(default)]
     pub client_cert: Option<String>,
-    /// PEM file of the client certificate's private key. `None`: the key is in `client_cert`.
+    /// PEM file of the client certificate's private key. `None`: not set; the key is in
+    /// `client_cert`.
     #[serde(default)]
     pub client_key: Option<String>,
 }
@@ -125,8 +126,8 @@ pub enum Keepalive {
     On,
     /// One request per connection.
     Off,
-    /// At most this many requests per connection.
-    Requests(u32),
+    /// A maximum number of requests per connection.
+    Requests(#[schemars(range(min = 1))] u32),
 }
 
 impl Keepalive {

@@ -1,4 +1,4 @@
-//! Timestamps of access logs.
+//! Timestamps of access logs and of cookies.
 
 use crate::base::clock::NS_PER_S;
 
@@ -41,6 +41,37 @@ fn iso_8601(text: &str) -> Option<Timestamp> {
     let (month, day) = rest.split_once('-')?;
 
     at(days_since_1970(year, month.parse().ok()?, day)?, clock)
+}
+
+/// Seconds since 1970 of a date in `Expires`: its parts in any order, by RFC 6265, section 5.1.1.
+/// Dates before 1970 count as 1970.
+pub(crate) fn cookie_date_unix_s(text: &str) -> Option<u64> {
+    let is_delimiter = |letter: char| !letter.is_ascii_alphanumeric() && letter != ':';
+    let (mut time, mut day, mut month, mut year) = (None, None, None, None);
+
+    for token in text.split(is_delimiter).filter(|token| !token.is_empty()) {
+        let is_month = |name: &&str| {
+            let beginning = token.get(..3);
+            beginning.is_some_and(|letters| letters.eq_ignore_ascii_case(name))
+        };
+        if time.is_none() && token.contains(':') {
+            time = Some(token);
+        } else if day.is_none() && token.len() <= 2 && number(token).is_some() {
+            day = Some(token);
+        } else if month.is_none() && MONTHS.iter().any(|name| is_month(&name)) {
+            month = MONTHS.iter().position(|name| is_month(&name));
+        } else if year.is_none() {
+            year = number(token);
+        }
+    }
+
+    let year = match year? {
+        short @ 0..=69 => short + 2_000,
+        short @ 70..=99 => short + 1_900,
+        full => full,
+    };
+    let days = days_since_1970(&year.to_string(), month? + 1, day?)?;
+    at(days.max(0), time?).map(|timestamp| timestamp.unix_ns / NS_PER_S)
 }
 
 /// The number of digits determines the unit: current times in seconds have ten digits.

@@ -3,11 +3,13 @@
 //! They are not refused, so that one script can run both kinds of loads. Both command lines print
 //! these warnings.
 
-use crate::plan::{LoadModel, LoadPlan, ReceiveStamps, Wire};
+use serde::Serialize;
+use serde_json::Value;
 
-const OPEN_LOOP_OPTIONS: [&str; 4] = ["arrivals", "on_busy", "max_connections", "max_pending"];
-const CLOSED_LOOP_OPTIONS: [&str; 1] = ["think_time"];
-const TLS_OPTIONS: [&str; 4] = ["insecure", "ca_file", "client_cert", "client_key"];
+use crate::plan::{LoadModel, LoadPlan, ReceiveStamps, TlsOptions, Wire};
+
+/// The number of users of a closed loop is also the maximum of an open one.
+const OPTION_OF_BOTH_LOOPS: &str = "connections";
 
 /// A warning for each of the `given` options (named like the flags, with underscores) that has no
 /// effect on this plan. `open_by` is the flag that selects an open loop.
@@ -17,18 +19,21 @@ pub fn without_effect(plan: &LoadPlan, given: &[impl AsRef<str>], open_by: &str)
     let is_open = matches!(plan.load, LoadModel::Open(_));
     let mut warnings = Vec::new();
 
-    let (names, why) = if is_open {
-        let why = "in an open loop".to_owned();
-        (&CLOSED_LOOP_OPTIONS[..], why)
+    let why = if is_open {
+        "in an open loop".to_owned()
     } else {
-        let why = format!("in a closed loop; use {open_by} for an open loop");
-        (&OPEN_LOOP_OPTIONS[..], why)
+        format!("in a closed loop; use {open_by} for an open loop")
     };
-    let ignored = names.iter().filter(|name| is_given(name));
+    let part = keys_of_the_other_loop(plan);
+    let ignored = given.iter().map(AsRef::as_ref).filter(|name| {
+        *name != OPTION_OF_BOTH_LOOPS && part.iter().any(|key| is_key_of(key, name))
+    });
     warnings.extend(ignored.map(|name| format!("{} has no effect {why}", flag(name))));
 
     if !is_tls(plan) {
-        let ignored = TLS_OPTIONS.iter().filter(|name| is_given(name));
+        let part = keys_of(&TlsOptions::default());
+        let ignored = given.iter().map(AsRef::as_ref);
+        let ignored = ignored.filter(|name| part.iter().any(|key| key == name));
         warnings
             .extend(ignored.map(|name| format!("{} has no effect without https://", flag(name))));
     }
@@ -55,6 +60,30 @@ pub fn without_effect(plan: &LoadPlan, given: &[impl AsRef<str>], open_by: &str)
         );
     }
     warnings
+}
+
+fn keys_of_the_other_loop(plan: &LoadPlan) -> Vec<String> {
+    let other = match plan.load {
+        LoadModel::Open(_) => LoadPlan::closed(&plan.url, 1, 1),
+        LoadModel::Closed(_) => LoadPlan::open(&plan.url, 1.0, 1),
+    };
+    match other.load {
+        LoadModel::Open(open) => keys_of(&open),
+        LoadModel::Closed(closed) => keys_of(&closed),
+    }
+}
+
+/// The keys of a part of a plan: the options that apply only with this part.
+fn keys_of(part: &impl Serialize) -> Vec<String> {
+    match serde_json::to_value(part) {
+        Ok(Value::Object(keys)) => keys.into_iter().map(|(key, _)| key).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether this option sets this key; the keys of durations end in their unit.
+fn is_key_of(key: &str, option: &str) -> bool {
+    key == option || key.strip_suffix("_ns") == Some(option)
 }
 
 fn flag(name: &str) -> String {

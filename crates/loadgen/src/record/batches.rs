@@ -5,6 +5,8 @@
 //! cost a few additions per request in preallocated memory; nothing is derived before the load is
 //! over.
 
+use std::ops::RangeInclusive;
+
 use crate::statistics::over_dispersion::{BATCHES, Batch};
 
 /// Buckets of a coarse histogram: 32 per power of two, so none is wider than a thirtieth of its
@@ -49,6 +51,17 @@ struct Stays {
     after_end_ns: u128,
     /// During the measurement, of requests that arrived before it.
     carried_in_ns: u128,
+}
+
+/// A time in which no request in the system ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Silence {
+    /// Its length; it may have been up to two batches longer.
+    pub length_ns: u64,
+    /// Requests in the system at its end.
+    pub waiting: u64,
+    /// p99 of the response times of requests that arrived at other times.
+    pub usual_ns: u64,
 }
 
 /// The batches of one thread, or of the load after merging.
@@ -257,6 +270,43 @@ impl Batches {
         let (from_ns, width_ns) = bounds_of(bucket);
 
         Some(from_ns as f64 + width_ns as f64 * (1.0 - share))
+    }
+
+    /// The longest series of batches in which requests waited and none ended.
+    pub(crate) fn silence(&self) -> Silence {
+        let (mut present, mut begin, mut longest) = (self.carried_in, 0, Silence::default());
+        for (index, flow) in self.flows.iter().enumerate() {
+            present = (present + flow.arrived).saturating_sub(flow.departed);
+            if flow.departed > 0 || present == 0 {
+                begin = index + 1;
+            }
+            let length_ns: u64 = (begin..=index).map(|at| self.batch_ns(at)).sum();
+            if length_ns > longest.length_ns {
+                longest = Silence {
+                    length_ns,
+                    waiting: present,
+                    usual_ns: self.p99_ns_outside(begin.saturating_sub(1)..=index),
+                };
+            }
+        }
+        longest
+    }
+
+    /// p99 of the correct responses to requests that arrived outside these batches.
+    fn p99_ns_outside(&self, excluded: RangeInclusive<usize>) -> u64 {
+        let mut buckets = [0; BUCKETS];
+        for index in (0..BATCHES).filter(|index| !excluded.contains(index)) {
+            for (all, one) in buckets.iter_mut().zip(self.buckets(index)) {
+                *all += u64::from(*one);
+            }
+        }
+        let tail = buckets.iter().sum::<u64>() / 100;
+        let mut above = 0;
+        let bucket = (0..BUCKETS).rev().find(|&bucket| {
+            above += buckets[bucket];
+            above > tail
+        });
+        bucket.map_or(0, |bucket| bounds_of(bucket).0)
     }
 
     /// Length of the measurement.
@@ -565,5 +615,30 @@ mod tests {
             batches.mean_in_system_by_stays(correct_ns / 2) < by_flows * 0.7,
             "missing time is noticed"
         );
+    }
+
+    #[test]
+    fn a_silence_is_a_time_in_which_requests_wait_and_none_ends() {
+        let mut batches = Batches::new(0, 120_000);
+        for at_ns in (0..120_000_u64).step_by(100) {
+            // Nothing ends between 40,000 and 70,000.
+            let ended_ns = if (40_000..70_000).contains(&at_ns) {
+                70_000
+            } else {
+                at_ns + 50
+            };
+            batches.record(at_ns, ended_ns, Some(ended_ns - at_ns));
+        }
+
+        let silence = batches.silence();
+        assert_eq!((silence.length_ns, silence.waiting), (30_000, 300));
+        assert!((48..=50).contains(&silence.usual_ns), "{silence:?}");
+
+        // Nobody waits between two requests.
+        let mut idle = Batches::new(0, 120_000);
+        for at_ns in [0, 119_000] {
+            idle.record(at_ns, at_ns + 500, Some(500));
+        }
+        assert_eq!(idle.silence().length_ns, 0);
     }
 }

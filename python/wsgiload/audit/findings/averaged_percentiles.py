@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.finding import Finding
 from wsgiload.report.words import format_duration_ns, plural, quantile_name
 
 MIN_QUANTILES = 3
@@ -14,6 +15,15 @@ MIN_SPREAD = 0.2
 # The tolerance for rounding, in steps of the tool's resolution, or relative to the mean.
 TOLERANCE_STEPS = 0.6
 MIN_TOLERANCE = 0.001
+AVERAGED_PERCENTILES = Finding(
+    name="averaged-percentiles",
+    examines="other tools' results: the percentiles of an aggregated result, compared with those "
+    "of the individual results",
+    premise=f"At least {MIN_QUANTILES} percentiles equal the mean of the individual percentiles, "
+    "unweighted or weighted by request count. A mean of percentiles is not a percentile.",
+    fix="merge the histograms or the individual response times, then compute the percentile "
+    "(`wsgiload.Histogram` merges with +)",
+)
 
 
 def averaged_percentiles(total: Run, parts: Sequence[Run]) -> AuditAlarm | None:
@@ -59,7 +69,7 @@ def _alarm(total: Run, key: str, parts: Sequence[Run], word: str) -> AuditAlarm:
     values = " + ".join(format_duration_ns(value) for value in _values(key, parts)[:4])
     more = " + …" if len(parts) > 4 else ""
     return alarm(
-        "averaged-percentiles",
+        AVERAGED_PERCENTILES,
         "the percentiles of the total are means of its parts' percentiles, which is wrong: they "
         "can be far off in either direction",
         arithmetic=f"{word} mean of {plural(len(parts), 'part')}: ({values}{more}) / {len(parts)} "
@@ -67,8 +77,6 @@ def _alarm(total: Run, key: str, parts: Sequence[Run], word: str) -> AuditAlarm:
         if word == "plain"
         else f"mean of {plural(len(parts), 'part')}, weighted by requests ({values}{more}): "
         f"{format_duration_ns(shown_ns)}, the {name} of the total",
-        fix="merge the histograms or the individual response times, then compute the percentile "
-        "(`wsgiload.Histogram` merges with +)",
         value=shown_ns / 1e6,
         limit=max(_values(key, parts)) / 1e6,
     )

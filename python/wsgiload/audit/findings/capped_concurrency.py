@@ -8,12 +8,23 @@ from collections.abc import Iterator, Sequence
 from wsgiload.audit.findings.series import closed_levels, medians, some_levels, spread
 from wsgiload.audit.run import Run, alarm, in_flight
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.finding import Finding, percent
 from wsgiload.report.words import format_count
 from wsgiload.units import three_digits
 
 SAME_WITHIN = 0.1
 # If more than this share of the most connections is in flight, there is no cap.
 MAX_SERVED_SHARE = 0.5
+CAPPED_CONCURRENCY = Finding(
+    name="capped-concurrency",
+    examines="other tools' results: throughput × mean response time at three or more numbers of "
+    "connections",
+    premise=f"The product varies by at most {percent(SAME_WITHIN)} while the number of "
+    f"connections at least doubles, and never exceeds {percent(MAX_SERVED_SHARE)} of the "
+    "largest number: the server serves a fixed number of connections, and the others get "
+    "no responses.",
+    fix="use no more connections than the server serves, or compare at fixed rates",
+)
 
 
 def capped_concurrency(runs: Sequence[Run]) -> Iterator[tuple[Run, AuditAlarm]]:
@@ -35,7 +46,7 @@ def _alarm(accounted: dict[int, float]) -> AuditAlarm:
     )
     cap = format_count(max(accounted.values()))
     return alarm(
-        "capped-concurrency",
+        CAPPED_CONCURRENCY,
         f"at every level, the server serves about {cap} connections at a time and the others "
         "starve, so all levels measure the same load",
         arithmetic=f"in flight (throughput × mean response time): {shown}; largest / smallest = "

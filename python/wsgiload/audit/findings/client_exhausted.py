@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.alarms import NETWORK_RESOURCES
 from wsgiload.report.words import format_count, format_ratio
 
 
@@ -14,7 +15,7 @@ def client_exhausted(run: Run) -> AuditAlarm | None:
         return None
     whole = (run.figures.requests or 0) + run.failures
     return alarm(
-        "network-resources",
+        NETWORK_RESOURCES,
         f"{format_count(failed)} requests failed in the client, which ran out of file descriptors "
         "or ports: the figures describe the client's limit",
         arithmetic=f"{format_count(failed)} client failures / {format_count(whole)} requests = "

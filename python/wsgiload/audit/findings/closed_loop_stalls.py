@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.tails import CLOSED_LOOP_STALLS
 from wsgiload.report.words import (
     format_count,
     format_duration_ns,
@@ -62,7 +63,7 @@ def _alarm(run: Run, highest: float, quantile_ns: int, share: float) -> AuditAla
     due = (figures.achieved_per_s or 0.0) * longest_ns / NS_PER_S
     open_ns = max(0.0, longest_ns * (1 - (1 - highest) / share))
     return alarm(
-        "closed-loop-stalls",
+        CLOSED_LOOP_STALLS,
         f"a closed loop hides stalls of up to {format_duration_ns(longest_ns)}: independent users "
         f"would see a {name} of up to {format_duration_ns(open_ns)} instead of "
         f"{format_duration_ns(quantile_ns)}",

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from wsgiload.audit.run import Run, alarm, kinds_of
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.finding import Finding, percent
 from wsgiload.report.words import format_count, format_ratio
 
 MAX_SHARE = 0.001
+ERRORS_AS_RESPONSES = Finding(
+    name="errors-as-responses",
+    examines="other tools' results: failed requests that the tool counts as responses",
+    premise=f"More than {percent(MAX_SHARE)} of the requests failed. Errors are often faster than "
+    "correct responses, so throughput and times look better than they are.",
+    fix="compare goodput and the times of correct responses: `wsgiload load` counts a failed "
+    "request as infinitely slow",
+)
 
 
 def errors_as_responses(run: Run) -> AuditAlarm | None:
@@ -23,14 +32,13 @@ def errors_as_responses(run: Run) -> AuditAlarm | None:
     is_length = set(counted) == {"body"} and tool.name == "ab"
     hint = "; if only the length varies, which ab counts as a failure, add -l" if is_length else ""
     return alarm(
-        "errors-as-responses",
+        ERRORS_AS_RESPONSES,
         f"{tool.name} counts {format_count(failed)} failed requests as responses: errors are "
         "often faster, so throughput and times look better than they are",
         arithmetic=f"{format_count(failed)} failed ({kinds_of(counted)}) / "
         f"{format_count(timed)} requests = {format_ratio(failed / timed)} "
         f"(at most {format_ratio(MAX_SHARE)})",
-        fix="compare goodput and the times of correct responses: `wsgiload load` counts a failed "
-        f"request as infinitely slow{hint}",
+        fix=f"{ERRORS_AS_RESPONSES.fix}{hint}",
         value=failed / timed,
         limit=MAX_SHARE,
     )

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from wsgiload.audit.run import Run, alarm, kinds_of
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.finding import Finding
 from wsgiload.report.words import format_count, format_ratio, plural
 
-_FIX = (
-    "check the server's log and backlog and the client's ports (`wsgiload doctor`), then repeat "
-    "the run"
+FAILED_CONNECTIONS = Finding(
+    name="failed-connections",
+    examines="other tools' results: failed connections, compared with all connections",
+    premise="No request got a response, or the tool did not reopen failed connections, so the "
+    "load was lower than stated.",
+    fix="check the server's log and backlog and the client's ports (`wsgiload doctor`), then "
+    "repeat the run",
 )
 
 
@@ -32,11 +37,10 @@ def failed_connections(run: Run) -> AuditAlarm | None:
         "stated"
     )
     return alarm(
-        "failed-connections",
+        FAILED_CONNECTIONS,
         f"{message} ({run.tool.name} never reconnects)",
         arithmetic=f"{format_count(failed)} failed / {format_count(figures.connections)} "
         f"connections = {format_ratio(failed / figures.connections)}",
-        fix=_FIX,
         value=failed / figures.connections,
         limit=0,
     )
@@ -44,11 +48,10 @@ def failed_connections(run: Run) -> AuditAlarm | None:
 
 def _no_response(run: Run) -> AuditAlarm:
     return alarm(
-        "failed-connections",
+        FAILED_CONNECTIONS,
         "no request got a response, so this run says nothing about the server",
         arithmetic=f"0 responses, {plural(run.failures, 'failure')} "
         f"({kinds_of(run.figures.errors)})",
-        fix=_FIX,
         value=1.0,
         limit=0,
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from wsgiload.audit.findings.series import closed_levels, medians, some_levels, spread
 from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.over_cells import FLAT_THROUGHPUT
 from wsgiload.report.words import format_count, format_duration_ns, format_per_s
 from wsgiload.units import NS_PER_S, three_digits
 
@@ -28,7 +29,7 @@ def _alarm(rates: dict[int, float], lowest: Run) -> AuditAlarm:
         for level in some_levels(rates)
     )
     return alarm(
-        "flat-throughput",
+        FLAT_THROUGHPUT,
         f"throughput stays the same from {format_count(min(rates))} to {format_count(max(rates))} "
         "connections: the server handles a fixed number of requests at once, and more connections "
         "only wait longer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wsgiload.audit.run import Run, alarm, in_flight
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.alarms import LITTLES_LAW
 from wsgiload.report.words import (
     format_count,
     format_duration_ns,
@@ -68,7 +69,7 @@ def _is_long_enough(run: Run, accounted: float) -> bool:
 def _alarm(run: Run, message: str, accounted: float, limit: float) -> AuditAlarm:
     figures, connections = run.figures, _connections(run)
     return alarm(
-        "littles-law",
+        LITTLES_LAW,
         message,
         arithmetic=(
             f"{format_per_s(figures.achieved_per_s)} × {format_duration_ns(figures.mean_ns)} = "

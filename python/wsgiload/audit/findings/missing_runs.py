@@ -7,9 +7,17 @@ from statistics import fmean
 
 from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.finding import Finding
 from wsgiload.report.words import format_count, format_per_s
 
 Level = tuple[str | None, int | None, float | None]
+MISSING_RUN = Finding(
+    name="missing-run",
+    examines="other tools' results: runs without any response",
+    premise="A file is empty, or no request got a response. A table that counts the missing "
+    "result as 0 ranks the server last, although its result is unknown.",
+    fix="repeat the run, or omit it and say so; a missing result is unknown, not 0",
+)
 
 
 def missing_runs(series: Sequence[Run], count: int) -> Iterator[tuple[Run, AuditAlarm]]:
@@ -37,10 +45,9 @@ def _alarm(run: Run, rates: Sequence[float], count: int) -> AuditAlarm:
         )
     what = "the file is empty" if run.tool is None else f"{run.tool.name} reports no response"
     return alarm(
-        "missing-run",
+        MISSING_RUN,
         f"this run has no result ({what}): scored as 0, it lowers means and ranks the server last",
         arithmetic=arithmetic,
-        fix="repeat the run, or omit it and say so; a missing result is unknown, not 0",
         value=0,
         limit=1,
     )

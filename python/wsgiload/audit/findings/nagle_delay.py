@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from wsgiload.analysis.tail_alarms import DELAYED_ACKNOWLEDGEMENT_NS
 from wsgiload.audit.run import Run, alarm, in_flight
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.tails import DELAYED_ACKNOWLEDGEMENT_NS, NAGLE_DELAY
 from wsgiload.report.words import format_duration_ns
 
 # All delayed responses take about the same time.
@@ -28,7 +28,7 @@ def nagle_delay(run: Run) -> AuditAlarm | None:
     if delay_ns is None or not least_ns <= delay_ns <= most_ns:
         return None
     return alarm(
-        "nagle-delay",
+        NAGLE_DELAY,
         f"{what}: typical of Nagle's algorithm in the server, which holds back the body until the "
         "client's delayed ACK",
         arithmetic=f"{format_duration_ns(delay_ns)} is between {format_duration_ns(least_ns)} and "

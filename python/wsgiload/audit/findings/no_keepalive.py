@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.alarms import NO_REUSE
 from wsgiload.report.words import format_count, format_duration_ns
 
 # Responses on reused connections, as a share of all responses.
@@ -12,10 +13,6 @@ MIN_REUSED_SHARE = 0.05
 MIN_REQUESTS = 20
 # Each connection had time for at least this many responses.
 MIN_POSSIBLE_RESPONSES = 5
-_FIX = (
-    "enable keep-alive in the server, or measure all servers without it "
-    "(`wsgiload load --keepalive off`)"
-)
 
 
 def no_keepalive(run: Run) -> AuditAlarm | None:
@@ -32,12 +29,11 @@ def _no_reuse(run: Run, requests: int, reused: int) -> AuditAlarm | None:
     if reused > MIN_REUSED_SHARE * requests:
         return None
     return alarm(
-        "no-keepalive",
+        NO_REUSE,
         "the server closes the connection after each response although keep-alive was requested: "
         "the times include connection setup",
         arithmetic=f"{format_count(reused)} of {format_count(requests)} responses "
         "on a reused connection",
-        fix=_FIX,
         value=1 - reused / requests,
         limit=1 - MIN_REUSED_SHARE,
     )
@@ -50,12 +46,11 @@ def _unannounced_close(run: Run) -> AuditAlarm | None:
     if read_errors < (1 - MIN_REUSED_SHARE) * requests:
         return None
     return alarm(
-        "no-keepalive",
+        NO_REUSE,
         "the server closes the connection after each response without announcing it: "
         f"{run.tool_name} counts each as a read error and reconnects",
         arithmetic=f"{format_count(read_errors)} read errors / {format_count(requests)} requests = "
         f"{read_errors / requests:.2f}",
-        fix=_FIX,
         value=read_errors / requests,
         limit=1 - MIN_REUSED_SHARE,
     )
@@ -71,13 +66,12 @@ def _idle_connections(run: Run) -> AuditAlarm | None:
     if requests > (1 + MIN_REUSED_SHARE) * alive or possible < MIN_POSSIBLE_RESPONSES:
         return None
     return alarm(
-        "no-keepalive",
+        NO_REUSE,
         "each connection carried a single request and was idle for the rest of the run: this "
         "throughput is the number of connections divided by the duration, not the server's speed",
         arithmetic=f"{format_count(requests)} requests / {format_count(alive)} connections = "
         f"{requests / alive:.2f}, in {format_duration_ns(figures.duration_ns)} with responses "
         f"within {format_duration_ns(figures.max_ns)}",
-        fix=_FIX,
         value=requests / alive,
         limit=1 + MIN_REUSED_SHARE,
     )

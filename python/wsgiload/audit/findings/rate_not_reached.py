@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from wsgiload.audit.run import ERROR_RESPONSES, Run, alarm
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.alarms import RATE_NOT_REACHED
 from wsgiload.report.words import format_count, format_duration_ns, format_per_s, format_ratio
 from wsgiload.units import NS_PER_S
 
 MIN_ACHIEVED_SHARE = 0.99
 # Fewer missing responses may only have been in flight at the end.
 MIN_MISSING = 10
-_FIX = "lower the rate; `wsgiload capacity` finds the highest rate that the server sustains"
 
 
 def rate_not_reached(run: Run) -> AuditAlarm | None:
@@ -31,13 +31,12 @@ def rate_not_reached(run: Run) -> AuditAlarm | None:
 
     share = responses / expected
     return alarm(
-        "rate-not-reached",
+        RATE_NOT_REACHED,
         f"only {format_per_s(achieved)} of the requested {format_per_s(requested)} was achieved, "
         "so the times do not describe that rate",
         arithmetic=f"{format_count(responses)} responses and failures / {format_count(expected)} "
         f"requests due in {format_duration_ns(_sending_ns(run))} = {format_ratio(share)} (at "
         f"least {format_ratio(MIN_ACHIEVED_SHARE)})",
-        fix=_FIX,
         value=share,
         limit=MIN_ACHIEVED_SHARE,
     )
@@ -59,12 +58,12 @@ def _dropped(run: Run, dropped: int) -> AuditAlarm:
     requests = run.figures.requests or 0
     share = dropped / (dropped + requests)
     return alarm(
-        "rate-not-reached",
+        RATE_NOT_REACHED,
         f"{format_count(dropped)} iterations were due and never started, because all virtual "
         "users were busy: the response times do not include them",
         arithmetic=f"{format_count(dropped)} dropped / ({format_count(dropped)} + "
         f"{format_count(requests)} requests) = {format_ratio(share)}",
-        fix=f"raise maxVUs, or lower the rate; {_FIX.partition('; ')[2]}",
+        fix=f"raise maxVUs, or {RATE_NOT_REACHED.fix}",
         value=1 - share,
         limit=1,
     )

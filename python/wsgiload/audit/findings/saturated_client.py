@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.finding import Finding, percent
 from wsgiload.report.words import format_duration_ns, format_per_s, format_ratio
 
 MIN_SENT_SHARE = 0.99
 # A send is late if its delay exceeds this and the mean response time.
 MAX_LATE_NS = 50_000_000
-_FIX = (
-    "use a faster client or several, on cores that the server does not use, and check its send "
-    "lag (`wsgiload load` reports it)"
+SATURATED_CLIENT = Finding(
+    name="saturated-client",
+    examines="other tools' results: the sent rate, compared with the requested rate, and the "
+    "length of the largest burst (httperf)",
+    premise=f"The sent rate was below {percent(MIN_SENT_SHARE)} of the requested rate, or the "
+    f"tool was late by more than {MAX_LATE_NS / 1e6:g} ms and more than the mean response "
+    "time: the client limited the load.",
+    fix="use a faster client or several, on cores that the server does not use, and check its send "
+    "lag (`wsgiload load` reports it)",
 )
 
 
@@ -25,12 +32,11 @@ def _too_slow(run: Run) -> AuditAlarm | None:
     if requested is None or sent is None or sent >= MIN_SENT_SHARE * requested:
         return None
     return alarm(
-        "saturated-client",
+        SATURATED_CLIENT,
         f"{run.tool_name} sent fewer requests than requested: its own limits (workers, CPU, "
         "connections) determined the load",
         arithmetic=f"{format_per_s(sent)} sent / {format_per_s(requested)} requested = "
         f"{format_ratio(sent / requested)} (at least {format_ratio(MIN_SENT_SHARE)})",
-        fix=_FIX,
         value=sent / requested,
         limit=MIN_SENT_SHARE,
     )
@@ -44,12 +50,11 @@ def _too_late(run: Run) -> AuditAlarm | None:
         return None
     burst = late_ns / 1e9 * figures.requested_per_s + 1
     return alarm(
-        "saturated-client",
+        SATURATED_CLIENT,
         f"{run.tool_name} fell behind its schedule and sent the missing requests in one burst, "
         "which its response times do not show",
         arithmetic=f"burst of {burst:.0f} at {format_per_s(figures.requested_per_s)} = "
         f"{format_duration_ns(late_ns)} late (at most {format_duration_ns(limit_ns)})",
-        fix=_FIX,
         value=late_ns / 1e6,
         limit=limit_ns / 1e6,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wsgiload.analysis.absence import MIN_BEYOND, enough_requests, min_requests
 from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
+from wsgiload.findings.finding import Finding
 from wsgiload.report.words import (
     format_count,
     quantile_name,
@@ -12,6 +13,14 @@ from wsgiload.report.words import (
 
 # Some tools always print higher quantiles, but these are rarely published.
 MAX_QUANTILE = 0.99
+TOO_FEW_REQUESTS = Finding(
+    name="too-few-requests",
+    examines="other tools' results: the number of requests beyond the highest reported quantile "
+    "from p50 to p99",
+    premise=f"Fewer than {MIN_BEYOND} requests lie beyond the quantile, so another run may give a "
+    "very different value.",
+    fix="send more requests, or quote a lower quantile",
+)
 
 
 def too_few_requests(run: Run) -> AuditAlarm | None:
@@ -29,7 +38,7 @@ def too_few_requests(run: Run) -> AuditAlarm | None:
     alternative = f", or quote only {quantile_name(reliable[-1])} and lower" if reliable else ""
     beyond = count * (1 - highest)
     return alarm(
-        "too-few-requests",
+        TOO_FEW_REQUESTS,
         f"{quantile_name(highest)} is based on too few requests: a repeated run may give a very "
         "different value",
         arithmetic=f"{format_count(count)} requests × {1 - highest:.10g} = {beyond:.3g} beyond "

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import msgspec
 
 from wsgiload.audit import text
-from wsgiload.audit.run import AuditTool, Part
+from wsgiload.audit.run import AuditTool
 from wsgiload.documents.audit import ErrorKind, Figures
 
 _MILLISECOND_NS = 1_000_000
@@ -20,17 +19,6 @@ _FAILURE_KINDS: tuple[ErrorKind, ...] = ("connect", "read", "body", "other")
 _GAVE_UP = re.compile(
     r"^(?:apr_\w+: .+|Test aborted after .+|Total of \d+ requests completed)", re.MULTILINE
 )
-
-
-def _is_ab(content: str) -> bool:
-    return bool(re.search(_START, content, re.MULTILINE))
-
-
-def _parse(content: str) -> Sequence[Part]:
-    runs = [_figures(piece) for piece in text.pieces(_START, content)]
-    if len(runs) == 1:
-        return [Part(runs[0])]
-    return [Part(run, f"run {number}") for number, run in enumerate(runs, start=1)]
 
 
 def _figures(piece: str) -> Figures:
@@ -96,4 +84,4 @@ def _transfer_ns(piece: str) -> int | None:
     return max(0, last - first)
 
 
-AB = AuditTool("ab", _is_ab, _parse)
+AB = AuditTool("ab", text.has_line(_START), text.each_run(_START, _figures))

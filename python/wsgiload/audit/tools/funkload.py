@@ -22,10 +22,6 @@ _RULE = re.compile(r"\s*=+(?:\s+=+)+\s*")
 Row = Mapping[str, str]
 
 
-def _is_funkload(content: str) -> bool:
-    return bool(re.search(_TITLE, content, re.MULTILINE))
-
-
 def _parse(content: str) -> Sequence[Part]:
     duration = text.required(_DURATION, content, "'Cycle duration'")
     lines = content.split("\n")
@@ -97,4 +93,4 @@ def _ns(seconds: str) -> int:
     return round(_number(seconds) * 1e9)
 
 
-FUNKLOAD = AuditTool("funkload", _is_funkload, _parse, ALL_ERRORS, pauses=True)
+FUNKLOAD = AuditTool("funkload", text.has_line(_TITLE), _parse, ALL_ERRORS, pauses=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 
 from wsgiload.audit import text
-from wsgiload.audit.run import AuditTool, Part
+from wsgiload.audit.run import AuditTool
 from wsgiload.documents.audit import ErrorKind, Figures
 
 # Four decimal places of a second.
@@ -19,17 +18,6 @@ _QUANTILE = re.compile(rf"^\s*(\d+)%+ in ({text.NUMBER}) secs", re.MULTILINE)
 _STATUS = re.compile(r"^\s*\[(\d{3})\]\s+(\d+) responses", re.MULTILINE)
 _ERROR = re.compile(r"^\s*\[(\d+)\]\s+(.*)$", re.MULTILINE)
 _ERRORS_TITLE = "Error distribution:"
-
-
-def _is_hey(content: str) -> bool:
-    return bool(re.search(_START, content, re.MULTILINE))
-
-
-def _parse(content: str) -> Sequence[Part]:
-    runs = [_figures(piece) for piece in text.pieces(_START, content)]
-    if len(runs) == 1:
-        return [Part(runs[0])]
-    return [Part(run, f"run {number}") for number, run in enumerate(runs, start=1)]
 
 
 def _figures(piece: str) -> Figures:
@@ -79,4 +67,4 @@ def _errors(statuses: dict[str, int], broken: str) -> dict[ErrorKind, int]:
     return text.present(errors)
 
 
-HEY = AuditTool("hey", _is_hey, _parse)
+HEY = AuditTool("hey", text.has_line(_START), text.each_run(_START, _figures))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import msgspec
 
 from wsgiload.audit import text
-from wsgiload.audit.run import AuditTool, Part
+from wsgiload.audit.run import AuditTool
 from wsgiload.documents.audit import ErrorKind, Figures
 from wsgiload.units import NS_PER_S
 
@@ -25,17 +24,6 @@ _BURST = r"^Maximum connect burst length: (\d+)"
 _STATUS = r"^Reply status: 1xx=\d+ 2xx=\d+ 3xx=\d+ 4xx=(\d+) 5xx=(\d+)"
 _ERRORS = r"client-timo (\d+) socket-timo (\d+) connrefused (\d+) connreset (\d+)"
 _CLIENT_ERRORS = r"fd-unavail (\d+) addrunavail (\d+) ftab-full (\d+) other (\d+)"
-
-
-def _is_httperf(content: str) -> bool:
-    return bool(re.search(_START, content, re.MULTILINE))
-
-
-def _parse(content: str) -> Sequence[Part]:
-    runs = [_figures(piece) for piece in text.pieces(_START, content)]
-    if len(runs) == 1:
-        return [Part(runs[0])]
-    return [Part(run, f"run {number}") for number, run in enumerate(runs, start=1)]
 
 
 def _figures(piece: str) -> Figures:
@@ -113,4 +101,4 @@ def _times(piece: str, *, is_one_call: bool) -> Figures:
     )
 
 
-HTTPERF = AuditTool("httperf", _is_httperf, _parse)
+HTTPERF = AuditTool("httperf", text.has_line(_START), text.each_run(_START, _figures))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import msgspec
 
 from wsgiload.audit import text
-from wsgiload.audit.json_text import decode
 from wsgiload.audit.run import ALL_ERRORS, AuditTool, Part
 from wsgiload.documents.audit import Figures
 
@@ -32,7 +31,7 @@ def _is_k6(content: str) -> bool:
 
 
 def _parse(content: str) -> Sequence[Part]:
-    result = decode(content, _Result, "k6")
+    result = text.decode(content, _Result, "k6")
     reqs, times = _numbers(result, "http_reqs"), _numbers(result, "http_req_duration")
     users, dropped = _numbers(result, "vus_max"), _numbers(result, "dropped_iterations")
     requests = round(reqs.get("count", 0))

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import msgspec
 
 from wsgiload.audit import text
-from wsgiload.audit.json_text import decode
 from wsgiload.audit.run import AuditTool, Part
 from wsgiload.documents.audit import ErrorKind, Figures
 from wsgiload.units import NS_PER_S
@@ -37,7 +36,7 @@ def _is_oha(content: str) -> bool:
 
 
 def _parse(content: str) -> Sequence[Part]:
-    result = decode(content, _Result, "oha")
+    result = text.decode(content, _Result, "oha")
     requests = sum(result.status_code_distribution.values())
     took_s = result.summary.total
     return [

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from wsgiload.audit import text
-from wsgiload.audit.json_text import decode
 from wsgiload.audit.run import ALL_ERRORS, AuditTool, Part
 from wsgiload.documents.audit import ErrorKind, Figures
 
@@ -33,16 +32,13 @@ class _Result(msgspec.Struct):
 
 def _is_vegeta(content: str) -> bool:
     is_json = content.lstrip().startswith("{") and '"latencies"' in content
-    return (is_json and '"50th"' in content) or bool(re.search(_START, content, re.MULTILINE))
+    return (is_json and '"50th"' in content) or text.has_line(_START)(content)
 
 
 def _parse(content: str) -> Sequence[Part]:
     if content.lstrip().startswith("{"):
-        return [Part(_of_json(decode(content, _Result, "vegeta")))]
-    runs = [_of_text(piece) for piece in text.pieces(_START, content)]
-    if len(runs) == 1:
-        return [Part(runs[0])]
-    return [Part(run, f"run {number}") for number, run in enumerate(runs, start=1)]
+        return [Part(_of_json(text.decode(content, _Result, "vegeta")))]
+    return text.each_run(_START, _of_text)(content)
 
 
 def _of_json(result: _Result) -> Figures:

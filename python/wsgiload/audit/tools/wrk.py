@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from wsgiload.audit import text
 from wsgiload.audit.run import ERROR_RESPONSES, AuditTool, Part
 from wsgiload.documents.audit import ErrorKind, Figures
 
 _START = r"^Running .+ (?:test|tests) @ "
+_HAS_START = text.has_line(_START)
 _CONNECTIONS = r"^\s*\d+ threads? and (\d+) connections?"
 _LATENCY = rf"^\s*Latency\s+({text.DURATION})\s+({text.DURATION})\s+({text.DURATION})\s"
 _QUANTILE = re.compile(rf"^\s*(\d+(?:\.\d+)?)%\s+({text.DURATION})\s*$", re.MULTILINE)
@@ -24,29 +26,17 @@ _SOCKET_KINDS: tuple[ErrorKind, ...] = ("connect", "read", "write", "timeout")
 
 
 def _is_wrk2(content: str) -> bool:
-    return bool(re.search(_START, content, re.MULTILINE)) and bool(_WRK2_ONLY.search(content))
+    return _HAS_START(content) and bool(_WRK2_ONLY.search(content))
 
 
 def _is_wrk(content: str) -> bool:
-    is_output = bool(re.search(_START, content, re.MULTILINE))
-    return (is_output or bool(_UNABLE.match(content))) and not _WRK2_ONLY.search(content)
-
-
-def _parse_closed(content: str) -> Sequence[Part]:
-    return _parse(content, is_open=False)
-
-
-def _parse_open(content: str) -> Sequence[Part]:
-    return _parse(content, is_open=True)
+    return (_HAS_START(content) or bool(_UNABLE.match(content))) and not _WRK2_ONLY.search(content)
 
 
 def _parse(content: str, *, is_open: bool) -> Sequence[Part]:
     if _UNABLE.match(content):
         return [Part(Figures(load="closed", requests=0, keepalive=True))]
-    runs = [_figures(piece, is_open=is_open) for piece in text.pieces(_START, content)]
-    if len(runs) == 1:
-        return [Part(runs[0])]
-    return [Part(run, f"run {number}") for number, run in enumerate(runs, start=1)]
+    return text.each_run(_START, partial(_figures, is_open=is_open))(content)
 
 
 def _figures(piece: str, *, is_open: bool) -> Figures:
@@ -94,9 +84,11 @@ def _quantiles(piece: str) -> dict[str, int]:
 WRK = AuditTool(
     "wrk",
     _is_wrk,
-    _parse_closed,
+    partial(_parse, is_open=False),
     ERROR_RESPONSES,
     corrects_omission=True,
     keeps_failed_connections=True,
 )
-WRK2 = AuditTool("wrk2", _is_wrk2, _parse_open, ERROR_RESPONSES, keeps_failed_connections=True)
+WRK2 = AuditTool(
+    "wrk2", _is_wrk2, partial(_parse, is_open=True), ERROR_RESPONSES, keeps_failed_connections=True
+)

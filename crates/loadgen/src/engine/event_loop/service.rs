@@ -393,7 +393,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             self.source.set_cookies(fields);
             self.source.captured(values);
         }
-        if exchanged.outcome == Outcome::Reset {
+        if matches!(exchanged.outcome, Outcome::Reset | Outcome::BadBody) {
             self.note_refusal(work.token);
         }
         if !exchanged.is_reusable {
@@ -407,7 +407,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.ended(index, &completion);
     }
 
-    /// Records why a connection without a request ended, if that is known.
+    /// Records why a connection ended, if that is not known from its request.
     #[cold]
     fn note_refusal(&mut self, token: u64) {
         let link = self.lines.link_mut(token);

@@ -245,6 +245,24 @@ fn the_head_determines_whether_the_connection_is_reused() {
 }
 
 #[test]
+fn a_requested_switch_of_protocols_ends_the_response_and_the_connection() {
+    let head = &b"HTTP/1.1 101 Switching Protocols\r\nContent-Length: 5\r\n\r\n"[..];
+    let mut known = KnownHead::default();
+    let mut decoder = Decoder::new(false);
+    decoder.accept_switch();
+    let surplus = b"frame".len();
+    let progress = decoder.feed(&[head, &b"frame"[..]].concat(), &mut known, &mut |_| {
+        panic!("no body")
+    });
+    assert_eq!(progress, Ok(Progress::Complete { surplus }));
+    let decoded = decoder.head().expect("complete");
+    assert_eq!((decoded.status, decoded.keeps_alive), (101, false));
+
+    decoder.reset(false);
+    assert_eq!(decoder.feed(head, &mut known, &mut |_| {}), Err(Malformed));
+}
+
+#[test]
 fn a_response_to_head_has_no_body() {
     let mut decoder = Decoder::new(true);
     let progress = decoder.feed(

@@ -2,12 +2,20 @@
 
 use super::evidence::Evidence;
 use super::words::{percent, plural, thousands};
-use super::{Blame, CheckResult, Level};
+use super::{Blame, Check, CheckResult, Level, NOTHING_MORE};
 use crate::plan::thresholds::Thresholds;
 
-/// `timestamp-order`: the timestamps of each response are in order and add up. If counts do not add
-/// up, the load fails with an error and has no report.
-pub(super) fn timestamp_order(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static TIMESTAMP_ORDER: Check = Check {
+    name: "timestamp-order",
+    examines: "the timestamps of each response",
+    premise: "Any response has timestamps out of order. This is a bug in the generator.",
+    fix: Some("file a bug and attach the JSON report of this load"),
+    rule: timestamp_order,
+    ..NOTHING_MORE
+};
+
+/// If counts do not add up, the load fails with an error and has no report.
+fn timestamp_order(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let message = format!(
         "timestamps are out of order in {}",
         plural(evidence.inconsistent, "response")
@@ -15,10 +23,18 @@ pub(super) fn timestamp_order(evidence: &Evidence, _: &Thresholds) -> CheckResul
     CheckResult::invalid_above(Blame::Client, evidence.inconsistent as f64, 0.0, message)
 }
 
-/// `in-system-count`: the mean number of requests in the system, computed both from arrivals and
-/// departures and from the time that each request spent in the system (Little's law). Both values
-/// use the generator's own timestamps, so a difference reveals a bug, not a bias.
-pub(super) fn in_system_count(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static IN_SYSTEM_COUNT: Check = Check {
+    name: "in-system-count",
+    examines: "the mean number of requests in the system, computed in two ways: from arrivals and \
+        departures, and from the time of each request in the system (Little's law)",
+    premise: "The results differ by more than `invalid` (a share). This is a bug in the generator.",
+    fix: Some("file a bug and attach the JSON report of this load"),
+    rule: in_system_count,
+    ..NOTHING_MORE
+};
+
+/// Both values use the generator's own timestamps, so a difference reveals a bug, not a bias.
+fn in_system_count(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let (by_flows, by_stays) = evidence.in_system;
     let error = (by_flows - by_stays).abs() / by_flows.max(by_stays).max(f64::MIN_POSITIVE);
     let message = format!(
@@ -33,8 +49,16 @@ pub(super) fn in_system_count(evidence: &Evidence, thresholds: &Thresholds) -> C
     )
 }
 
-/// `interrupted`: the results up to the stop are kept, but they are not the requested measurement.
-pub(super) fn interrupted(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static INTERRUPTED: Check = Check {
+    name: "interrupted",
+    examines: "whether the load completed",
+    premise: "The load was stopped early. The results so far are kept.",
+    fix: Some("run the load again without interruption"),
+    rule: interrupted,
+    ..NOTHING_MORE
+};
+
+fn interrupted(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     if evidence.is_interrupted {
         let message = "the load was stopped early".to_owned();
         return CheckResult::fired(Level::Invalid, Blame::Method, (1.0, 0.0), message);
@@ -42,9 +66,17 @@ pub(super) fn interrupted(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     CheckResult::Passed
 }
 
-/// `arrival-count`: the number of scheduled arrivals matches the rate, within four standard errors
-/// of a Poisson count, within one for constant arrivals, and exactly for a trace.
-pub(super) fn arrival_count(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static ARRIVAL_COUNT: Check = Check {
+    name: "arrival-count",
+    examines: "the number of scheduled arrivals, compared with the rate and the duration",
+    premise: "The number differs by more than `warn_standard_errors` standard errors (Poisson \
+        arrivals), by more than one arrival (constant arrivals), or at all (trace).",
+    fix: Some("try another --seed; if it recurs, file a bug"),
+    rule: arrival_count,
+    ..NOTHING_MORE
+};
+
+fn arrival_count(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let Some(expected) = evidence
         .expected_arrivals
         .filter(|_| !evidence.is_interrupted)
@@ -64,8 +96,16 @@ pub(super) fn arrival_count(evidence: &Evidence, _: &Thresholds) -> CheckResult 
     CheckResult::warn_above(Blame::Method, off, expected.tolerance, message)
 }
 
-/// `no-arrival`: nothing can be measured without arrivals.
-pub(super) fn no_arrival(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static NO_ARRIVAL: Check = Check {
+    name: "no-arrival",
+    examines: "the number of requests scheduled in the measurement",
+    premise: "No request was scheduled, so nothing was measured.",
+    fix: Some("measure longer (--duration) or at a higher rate"),
+    rule: no_arrival,
+    ..NOTHING_MORE
+};
+
+fn no_arrival(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     if evidence.scheduled == 0 {
         let message = "no request was scheduled in the measurement".to_owned();
         return CheckResult::fired(Level::Invalid, Blame::Method, (0.0, 1.0), message);
@@ -73,8 +113,18 @@ pub(super) fn no_arrival(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     CheckResult::Passed
 }
 
-/// `no-response`: there is no latency without a correct response.
-pub(super) fn no_response(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static NO_RESPONSE: Check = Check {
+    name: "no-response",
+    examines: "the number of correct responses",
+    premise: "No correct response arrived, so there is no latency to report.",
+    fix: Some(
+        "check that the server responds to this URL and that --expect-... accepts the response",
+    ),
+    rule: no_response,
+    ..NOTHING_MORE
+};
+
+fn no_response(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     if evidence.scheduled > 0 && evidence.ok == 0 {
         let message = "no correct response arrived, so there is no latency to report".to_owned();
         return CheckResult::fired(Level::Warn, Blame::Server, (0.0, 1.0), message);

@@ -2,6 +2,7 @@
 
 use crate::facts::cost::ThreadCost;
 use crate::facts::run::{RunFacts, ThreadTail};
+use crate::http::malformed::Rejection;
 use crate::judge::derived::{Known, SelfChecks};
 use crate::judge::stationarity::{Backlog, Stationarity};
 use crate::judge::uncertainty::{NotResolved, ResolutionStatus, Uncertainty};
@@ -10,6 +11,7 @@ use crate::pacing::stalls::Stalls;
 use crate::plan::floor::NoiseFloor;
 use crate::plan::precision::REPORTED_QUANTILES;
 use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
+use crate::record::batches::Silence;
 use crate::record::exchange::Outcome;
 use crate::record::histogram::LatencyHistogram;
 use crate::record::measures::Measures;
@@ -40,6 +42,9 @@ pub(crate) struct Evidence {
     pub client_errors: u64,
     pub inconsistent: u64,
     pub ok: u64,
+    /// Connections with a response to no request.
+    pub unsolicited: u64,
+    pub is_closed_loop: bool,
     pub waited_for_connection_share: f64,
     pub max_connections: usize,
     /// The process's file descriptor limit allows fewer connections than usual, although the plan
@@ -61,6 +66,7 @@ pub(crate) struct Evidence {
     /// Mean requests in the system: from arrivals and departures, and from the time each request
     /// spent there.
     pub in_system: (f64, f64),
+    pub silence: Silence,
     pub backlog: Known<Backlog>,
     pub stationarity: Stationarity,
 }
@@ -129,6 +135,8 @@ impl Evidence {
             client_errors: counts.of(Outcome::ClientError),
             inconsistent: recorder.inconsistent(),
             ok: counts.of(Outcome::Ok),
+            unsolicited: unsolicited(recorder),
+            is_closed_loop: matches!(plan.load, LoadModel::Closed(_)),
             waited_for_connection_share: sending.waited as f64 / scheduled,
             max_connections: facts.max_connections,
             lacks_connections: lacks_connections(plan, facts),
@@ -148,10 +156,17 @@ impl Evidence {
                 batches.mean_in_system(),
                 batches.mean_in_system_by_stays(measures.response.sum_ns()),
             ),
+            silence: batches.silence(),
             backlog: checks.backlog,
             stationarity: checks.stationarity.clone(),
         }
     }
+}
+
+fn unsolicited(recorder: &Recorder) -> u64 {
+    let cause = Rejection::Unsolicited.to_string();
+    let causes = recorder.connect_failures.causes();
+    causes.get(&cause).copied().unwrap_or(0)
 }
 
 fn lacks_connections(plan: &LoadPlan, facts: &RunFacts) -> bool {

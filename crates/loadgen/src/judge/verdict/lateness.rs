@@ -2,7 +2,7 @@
 
 use super::evidence::{Evidence, LagImpact};
 use super::words::{duration, percent, plural};
-use super::{Blame, CheckResult, Level};
+use super::{Blame, Check, CheckResult, Level, NOTHING_MORE};
 use crate::plan::thresholds::{LagImpactLimits, Thresholds};
 
 /// Waits for a core explain stalls if they account for at least this share of their time.
@@ -49,9 +49,22 @@ fn is_warning(impact: &LagImpact, limits: &LagImpactLimits) -> bool {
     impact.share() > limits.warn && impact.added_ns as f64 > limits.warn_ns
 }
 
-/// `send-lag`, the most important check: each reported quantile compared with the same quantile
-/// after subtracting each request's send lag.
-pub(super) fn send_lag(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static SEND_LAG: Check = Check {
+    name: "send-lag",
+    examines: "each quantile of the response time, compared with the same quantile after \
+        subtracting each request's send lag",
+    premise: "Send lag increased a quantile by more than both `warn` (a share) and `warn_ns`. \
+        Beyond `bound` and `bound_ns`, the quantile is only an upper bound. Beyond `invalid` (1: \
+        doubled) and `invalid_ns`, the load is invalid if the quantile is p99 or lower. An \
+        increase beyond `note` is a diagnostic and part of the figure's error budget.",
+    sighting: Some("the generator sent requests late in"),
+    lengthens: true,
+    fix: Some("give the generator a dedicated core (--client-cpus), or lower the rate"),
+    rule: send_lag,
+    ..NOTHING_MORE
+};
+
+fn send_lag(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let limits = &thresholds.lag_impact;
     let by_share = |left: &&LagImpact, right: &&LagImpact| left.share().total_cmp(&right.share());
     let worst = |level: &dyn Fn(&LagImpact) -> bool| {
@@ -91,8 +104,18 @@ fn send_lag_message(impact: &LagImpact) -> String {
     )
 }
 
-/// `send-lag-absolute`: the send lag itself. `send-lag` shows its effect on response times.
-pub(super) fn send_lag_absolute(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static SEND_LAG_ABSOLUTE: Check = Check {
+    name: "send-lag-absolute",
+    examines: "p99 and p99.9 of the send lag",
+    premise: "p99 exceeds `note_p99_ns`, or p99.9 exceeds `note_p999_ns`. This is only a \
+        diagnostic; the check send-lag shows the effect on response times.",
+    lengthens: true,
+    fix: Some("give the generator a dedicated core (--client-cpus), or lower the rate"),
+    rule: send_lag_absolute,
+    ..NOTHING_MORE
+};
+
+fn send_lag_absolute(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let (Some(p99_ns), Some(p999_ns)) = (evidence.send_lag_p99_ns, evidence.send_lag_p999_ns)
     else {
         return CheckResult::NotChecked("no request was sent");
@@ -112,11 +135,24 @@ pub(super) fn send_lag_absolute(evidence: &Evidence, thresholds: &Thresholds) ->
     }
 }
 
-/// `client-stalls`: stalls of the generator's event loop. `send-lag` covers requests that were due
-/// during a stall. It does not cover responses that were read late without a kernel timestamp:
-/// these make the load invalid if there are enough of them to change p99 and the stall is long
-/// enough to matter.
-pub(super) fn client_stalls(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static CLIENT_STALLS: Check = Check {
+    name: "client-stalls",
+    examines: "stalls of more than 5 ms in the generator's event loop, and the number of requests \
+        they affected, compared with the number beyond p99",
+    premise: "The number of affected requests, divided by the number beyond p99, exceeds `warn`. \
+        Affected are requests due during a stall, responses that may have been read late (unless \
+        the kernel timestamps them), and connections that may have been delayed. The load is \
+        invalid if the number without the requests due during a stall, which the check send-lag \
+        covers, exceeds `invalid`. If the longest stall is shorter than 10 % of p99, the finding \
+        is only a diagnostic.",
+    sighting: Some("the generator stalled during"),
+    lengthens: true,
+    fix: Some("stop other programs on the machine, or give the generator a dedicated core"),
+    rule: client_stalls,
+    ..NOTHING_MORE
+};
+
+fn client_stalls(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let stalls = &evidence.stalls;
     let limits = thresholds.stalls;
     let message = format!(

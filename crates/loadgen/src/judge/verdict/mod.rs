@@ -1,8 +1,9 @@
 //! Judges whether the figures of a load can be trusted and, if not, who is to blame.
 //!
-//! Each check (`docs/checks.md`) is a function of the [`evidence`] and the thresholds. [`CHECKS`]
-//! lists them in the order in which reasons of the same level are reported: causes before their
-//! effects. A check whose evidence is missing returns [`CheckResult::NotChecked`] with the reason.
+//! Each check is a record with its rule, a function of the [`evidence`] and the thresholds.
+//! [`CHECKS`] lists them in the order in which reasons of the same level are reported: causes
+//! before their effects. A check whose evidence is missing returns [`CheckResult::NotChecked`] with
+//! the reason.
 
 mod bookkeeping;
 mod disturbance;
@@ -12,10 +13,11 @@ mod sending;
 mod server;
 mod words;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::plan::catalogue::{self, CheckInfo};
 use crate::plan::thresholds::{Limits, Thresholds};
 use evidence::Evidence;
 
@@ -86,41 +88,88 @@ pub struct NotChecked {
     pub reason: &'static str,
 }
 
-/// A check: its description and its function.
-type Check = (
-    &'static CheckInfo,
-    fn(&Evidence, &Thresholds) -> CheckResult,
-);
+/// A check: what `--explain`, `wsgiload explain`, the first screen and `docs/checks.md` say about
+/// it, and its rule. Backticked words in `premise` are keys of its thresholds.
+#[derive(Serialize)]
+pub struct Check {
+    /// Name in verdicts, options and documentation.
+    pub name: &'static str,
+    /// What the check examines.
+    pub examines: &'static str,
+    /// When the check fires.
+    pub premise: &'static str,
+    /// What follows for the result, as a clause. `None`: each reason's message says it.
+    pub consequence: Option<&'static str>,
+    /// What happened, as a clause that the affected trials complete. `None`: it concerns a server.
+    pub sighting: Option<&'static str>,
+    /// Whether the cause can only lengthen response times, so that figures remain upper bounds.
+    pub lengthens: bool,
+    /// How to fix the cause; `None` if no fix is known.
+    pub fix: Option<&'static str>,
+    #[serde(skip)]
+    rule: fn(&Evidence, &Thresholds) -> CheckResult,
+}
+
+/// The optional parts of a check.
+const NOTHING_MORE: Check = Check {
+    name: "",
+    examines: "",
+    premise: "",
+    consequence: None,
+    sighting: None,
+    lengthens: false,
+    fix: None,
+    rule: |_, _| CheckResult::Passed,
+};
+
+/// The checks as JSON: a list of records with their default `thresholds` by key.
+///
+/// # Panics
+/// Never: the records are plain data.
+#[must_use]
+pub fn check_catalogue_json() -> String {
+    #[derive(Serialize)]
+    struct Listed {
+        #[serde(flatten)]
+        check: &'static Check,
+        thresholds: BTreeMap<String, f64>,
+    }
+    let defaults = Thresholds::default();
+    let listed = CHECKS.map(|check| Listed {
+        check,
+        thresholds: defaults.of_check(check.name),
+    });
+    serde_json::to_string(&listed).expect("the records are plain data")
+}
 
 /// All checks of a load, causes before effects.
-const CHECKS: [Check; 24] = [
-    (&catalogue::TIMESTAMP_ORDER, bookkeeping::timestamp_order),
-    (&catalogue::IN_SYSTEM_COUNT, bookkeeping::in_system_count),
-    (&catalogue::INTERRUPTED, bookkeeping::interrupted),
-    (&catalogue::ARRIVAL_COUNT, bookkeeping::arrival_count),
-    (&catalogue::NO_ARRIVAL, bookkeeping::no_arrival),
-    (&catalogue::NO_RESPONSE, bookkeeping::no_response),
-    (
-        &catalogue::CLIENT_THROTTLING,
-        disturbance::client_throttling,
-    ),
-    (&catalogue::SEND_LAG, lateness::send_lag),
-    (&catalogue::SEND_LAG_ABSOLUTE, lateness::send_lag_absolute),
-    (&catalogue::CLIENT_STALLS, lateness::client_stalls),
-    (&catalogue::MISSED_SENDS, sending::missed_sends),
-    (&catalogue::CLIENT_CPU, disturbance::client_cpu),
-    (&catalogue::RUN_QUEUE_WAIT, disturbance::run_queue_wait),
-    (&catalogue::STEAL, disturbance::steal),
-    (&catalogue::CLIENT_RESOURCES, disturbance::client_resources),
-    (&catalogue::POISSON_GAPS, sending::poisson_gaps),
-    (&catalogue::THREAD_AGREEMENT, sending::thread_agreement),
-    (&catalogue::NOISE_FLOOR, sending::noise_floor),
-    (&catalogue::BACKLOG_GROWTH, server::backlog_growth),
-    (&catalogue::CAPPED, server::capped),
-    (&catalogue::SHED, server::shed),
-    (&catalogue::FAILED, server::failed),
-    (&catalogue::STATIONARITY, server::stationarity),
-    (&catalogue::MIXED_RATES, server::mixed_rates),
+pub static CHECKS: [&Check; 26] = [
+    &bookkeeping::TIMESTAMP_ORDER,
+    &bookkeeping::IN_SYSTEM_COUNT,
+    &bookkeeping::INTERRUPTED,
+    &bookkeeping::ARRIVAL_COUNT,
+    &bookkeeping::NO_ARRIVAL,
+    &bookkeeping::NO_RESPONSE,
+    &server::UNSOLICITED_RESPONSES,
+    &disturbance::CLIENT_THROTTLING,
+    &lateness::SEND_LAG,
+    &lateness::SEND_LAG_ABSOLUTE,
+    &lateness::CLIENT_STALLS,
+    &sending::MISSED_SENDS,
+    &disturbance::CLIENT_CPU,
+    &disturbance::RUN_QUEUE_WAIT,
+    &disturbance::STEAL,
+    &disturbance::CLIENT_RESOURCES,
+    &sending::POISSON_GAPS,
+    &sending::THREAD_AGREEMENT,
+    &sending::NOISE_FLOOR,
+    &server::SERVER_STALL,
+    &server::BACKLOG_GROWTH,
+    &server::CAPPED,
+    &server::SHED,
+    &server::FAILED,
+    &server::STATIONARITY,
+    &server::MIXED_RATES,
 ];
 
 /// What a check reports when it fires, before the check's name is added.
@@ -131,7 +180,7 @@ pub(crate) struct Detail {
     value: f64,
     limit: f64,
     message: String,
-    /// Fix for this case; `None` uses the catalogue's fix for the check.
+    /// Fix for this case; `None` uses the check's own fix.
     fix: Option<String>,
 }
 
@@ -179,8 +228,8 @@ impl Verdict {
         let mut diagnostics = Vec::new();
         let mut not_checked = Vec::new();
 
-        for (check, apply) in CHECKS {
-            match apply(evidence, thresholds) {
+        for check in CHECKS {
+            match (check.rule)(evidence, thresholds) {
                 CheckResult::Passed => {}
                 CheckResult::NotChecked(reason) => {
                     not_checked.push(NotChecked {
@@ -209,7 +258,7 @@ impl Verdict {
 }
 
 impl Diagnostic {
-    fn of(check: &CheckInfo, detail: Detail) -> Self {
+    fn of(check: &Check, detail: Detail) -> Self {
         Self {
             check: check.name,
             message: detail.message,
@@ -231,7 +280,7 @@ impl Reason {
         }
     }
 
-    fn of(check: &CheckInfo, detail: Detail) -> Self {
+    fn of(check: &Check, detail: Detail) -> Self {
         Self {
             check: check.name.to_owned(),
             level: detail.level,

@@ -2,13 +2,24 @@
 
 use super::evidence::Evidence;
 use super::words::{percent, plural, thousands};
-use super::{Blame, CheckResult, Level, lateness};
+use super::{Blame, Check, CheckResult, Level, NOTHING_MORE, lateness};
 use crate::plan::thresholds::Thresholds;
 
-/// `missed-sends`: the share of the requests that could be sent within the measurement and were.
-/// Requests that were dropped, waited for a connection or failed to connect do not count as late,
-/// unless lateness made them miss their deadline. Other load generators accept 0.99.
-pub(super) fn missed_sends(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static MISSED_SENDS: Check = Check {
+    name: "missed-sends",
+    examines: "the share of the measurement's requests that were sent in time",
+    premise: "The share is below `warn` or `invalid`: the generator was so late that requests were \
+        sent after the end of the measurement or missed their deadline. Delays below 1 ms are \
+        ignored, and so are requests that were dropped or waited for a connection, unless they \
+        missed their deadline because of the generator.",
+    lengthens: true,
+    fix: Some("lower the rate, or use more threads (--threads)"),
+    rule: missed_sends,
+    ..NOTHING_MORE
+};
+
+/// Other load generators accept 0.99.
+fn missed_sends(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let Some(share) = evidence.sent_in_time_share else {
         return CheckResult::NotChecked("a closed loop has no schedule");
     };
@@ -28,9 +39,17 @@ pub(super) fn missed_sends(evidence: &Evidence, thresholds: &Thresholds) -> Chec
     }
 }
 
-/// `noise-floor`: a value close to the noise floor describes the generator, not the server. Below
-/// three times the noise floor it is reported as an upper bound; the load stays valid.
-pub(super) fn noise_floor(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static NOISE_FLOOR: Check = Check {
+    name: "noise-floor",
+    examines: "each quantile, compared with this machine's noise floor (`wsgiload calibrate`)",
+    premise: "A quantile is below `unresolved` times the noise floor, so it is only an upper \
+        bound. Below `note` times the noise floor, the finding is only a diagnostic.",
+    fix: Some("compare servers by CPU time per request instead, or use a machine with less noise"),
+    rule: noise_floor,
+    ..NOTHING_MORE
+};
+
+fn noise_floor(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let (quantile, ratio) = match evidence.floor_ratio {
         Ok(lowest) => lowest,
         Err(reason) => return CheckResult::NotChecked(reason),
@@ -55,10 +74,22 @@ pub(super) fn noise_floor(evidence: &Evidence, thresholds: &Thresholds) -> Check
     CheckResult::Passed
 }
 
-/// `poisson-gaps`: consecutive sends of all threads, compared with a Poisson process. Only a
-/// diagnostic: for any sender that sends one request after another, the distance is about the rate
-/// times the duration of a send, which shifts p99 by a microsecond.
-pub(super) fn poisson_gaps(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static POISSON_GAPS: Check = Check {
+    name: "poisson-gaps",
+    examines: "up to 10,000 consecutive send times, compared with the requested Poisson process",
+    premise: "The Anderson-Darling statistic exceeds `note_anderson_darling`, or the index of \
+        dispersion differs from 1 by more than `note_dispersion` standard errors. This is only a \
+        diagnostic: at high rates, serial sending alone causes such deviations, without any \
+        effect on latency.",
+    lengthens: true,
+    fix: Some("look at the check send-lag, which shows the effect on response times"),
+    rule: poisson_gaps,
+    ..NOTHING_MORE
+};
+
+/// For any sender that sends one request after another, the distance is about the rate times the
+/// duration of a send, which shifts p99 by a microsecond.
+fn poisson_gaps(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let gaps = match evidence.send_gaps {
         Ok(gaps) => gaps,
         Err(reason) => return CheckResult::NotChecked(reason),
@@ -82,9 +113,17 @@ pub(super) fn poisson_gaps(evidence: &Evidence, thresholds: &Thresholds) -> Chec
     CheckResult::diagnostic_above(blame, deviation, limits.note_dispersion, message)
 }
 
-/// `thread-agreement`: threads that share one schedule measure the same server, so their quantiles
-/// should differ only by chance.
-pub(super) fn thread_agreement(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static THREAD_AGREEMENT: Check = Check {
+    name: "thread-agreement",
+    examines: "p99 of each generator thread, compared with the overall p99",
+    premise: "The p99 of at least `warn` threads (`invalid` threads: invalid) differs \
+        significantly, and by more than 10 % and 100 µs, although all threads share one schedule.",
+    fix: Some("pin the generator to idle cores (--client-cpus), or use one thread"),
+    rule: thread_agreement,
+    ..NOTHING_MORE
+};
+
+fn thread_agreement(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let count = match evidence.differing_threads {
         Ok(count) => count as u64,
         Err(reason) => return CheckResult::NotChecked(reason),

@@ -1,17 +1,103 @@
-//! Checks of the server's behavior. The figures are correct, so none of these checks invalidates a
-//! load.
+//! Checks of the server's behavior. The figures are correct, so only responses without a request
+//! invalidate a load.
 
 use super::evidence::Evidence;
 use super::words::{percent, plural, rate, thousands};
-use super::{Blame, CheckResult, Level};
+use super::{Blame, Check, CheckResult, Level, NOTHING_MORE};
+use crate::base::clock::NS_PER_S;
 use crate::judge::stationarity::{Backlog, State};
 use crate::plan::thresholds::Thresholds;
 
-/// `backlog-growth`: the backlog grew throughout the measurement, or a queue was full. The server
-/// cannot sustain the offered rate, and every quantile grows with the duration. Growth is the slope
-/// of the number of requests in the system times the duration, divided by their mean; it is 2 for a
-/// backlog that grows linearly from zero.
-pub(super) fn backlog_growth(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static UNSOLICITED_RESPONSES: Check = Check {
+    name: "unsolicited-responses",
+    examines: "responses that arrive on an idle connection, before a request, or with another one",
+    premise: "The server sent a response without a request. A closed loop is then invalid: a \
+        server that is always one response ahead seems faster than it is.",
+    consequence: Some("it sent responses without a request, so its response times are not known"),
+    fix: Some("check that the server sends exactly one response per request"),
+    rule: unsolicited,
+    ..NOTHING_MORE
+};
+
+/// In a closed loop, the responses before it may not have belonged to their requests either, because
+/// there was no pause in which it could arrive earlier.
+fn unsolicited(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+    let count = evidence.unsolicited;
+    let message = format!(
+        "the server sent a response without a request on {}",
+        plural(count, "connection")
+    );
+    if evidence.is_closed_loop {
+        CheckResult::invalid_above(Blame::Server, count as f64, 0.0, message)
+    } else {
+        CheckResult::warn_above(Blame::Server, count as f64, 0.0, message)
+    }
+}
+
+pub(super) static SERVER_STALL: Check = Check {
+    name: "server-stall",
+    examines: "the longest time in which requests waited and no response came, to a 120th of the \
+        measurement",
+    premise: "At least five requests waited for at least 1 s and twice the p99 of the other \
+        requests, and the generator itself did not stall. The checks backlog-growth and \
+        stationarity then do not fire, because the stall explains what they find.",
+    consequence: Some("all requests waited for a time, so p99 shows how long the server stalled"),
+    fix: Some("look for what stopped or blocked the whole server, for example in its log"),
+    rule: server_stall,
+    ..NOTHING_MORE
+};
+
+const MIN_STALL_NS: u64 = NS_PER_S;
+/// A server may well take long for a few requests at once.
+const MIN_STALLED: u64 = 5;
+
+/// No request ended for a long time although several waited, and the generator ran.
+fn server_stall(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+    let Some(stall_ns) = stall_ns(evidence) else {
+        return CheckResult::Passed;
+    };
+    let seconds = stall_ns as f64 / NS_PER_S as f64;
+    let message = format!(
+        "the server gave no response for {seconds:.1} s, while {} waited",
+        plural(evidence.silence.waiting, "request")
+    );
+    CheckResult::warn_above(Blame::Server, seconds, 0.0, message)
+}
+
+fn stall_ns(evidence: &Evidence) -> Option<u64> {
+    let silence = evidence.silence;
+    let is_unusual = silence.length_ns >= MIN_STALL_NS.max(2 * silence.usual_ns);
+    let is_of_generator = 2 * evidence.stalls.longest_ns > silence.length_ns;
+    // `no-response` reports a server that never responds.
+    let is_stall = is_unusual && silence.waiting >= MIN_STALLED && evidence.ok > 0;
+    (is_stall && !is_of_generator).then_some(silence.length_ns)
+}
+
+/// Whether a stall, which another check reports, explains a backlog and changed response times.
+fn has_stalled(evidence: &Evidence) -> bool {
+    stall_ns(evidence).is_some() || evidence.stalls.longest_ns >= MIN_STALL_NS
+}
+
+pub(super) static BACKLOG_GROWTH: Check = Check {
+    name: "backlog-growth",
+    examines: "the growth of the number of requests in the system, and drops because of a full \
+        queue",
+    premise: "The number grew by more than `warn` times its mean. UNSTABLE: it grew by more than \
+        `unstable` times its mean, or the share of arrivals that found the queue full exceeds \
+        `unstable_turned_away`: the server cannot sustain the offered rate, and all quantiles \
+        grow with the duration. Drops are ignored with --on-busy shed or --deadline, because a \
+        single slow response can cause more of them.",
+    fix: Some("lower the rate; `wsgiload capacity` finds the highest sustainable rate"),
+    rule: backlog_growth,
+    ..NOTHING_MORE
+};
+
+/// Growth is the slope of the number of requests in the system times the duration, divided by their
+/// mean; it is 2 for a backlog that grows linearly from zero.
+fn backlog_growth(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+    if has_stalled(evidence) {
+        return CheckResult::Passed;
+    }
     let limits = &thresholds.backlog;
     let Backlog {
         in_system,
@@ -57,10 +143,25 @@ pub(super) fn backlog_growth(evidence: &Evidence, thresholds: &Thresholds) -> Ch
     CheckResult::Passed
 }
 
-/// `stationarity`: response times did not change during the measurement. Fires for a drift that
-/// KPSS confirms, and for a change of the median by more than a quarter, which one quantile cannot
-/// describe.
-pub(super) fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+pub(super) static STATIONARITY: Check = Check {
+    name: "stationarity",
+    examines: "changes in response times during the measurement",
+    premise: "Between the first and the last third, p50 changed by more than `warn_p50_drift` or \
+        p99 by more than `warn_p99_drift` (shares), and the KPSS statistic exceeds `warn_kpss`. \
+        NON-STATIONARY: the median changed by more than `non_stationary` during the measurement. \
+        Changes below `warn_ns` are ignored, and loads with fewer than 50 responses.",
+    consequence: Some(
+        "response times changed during the measurement, so p99 depends on the duration",
+    ),
+    fix: Some("use a longer --warmup; if this does not help, use a longer --duration"),
+    rule: stationarity,
+    ..NOTHING_MORE
+};
+
+fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
+    if has_stalled(evidence) {
+        return CheckResult::Passed;
+    }
     let measured = &evidence.stationarity;
     let limits = &thresholds.stationarity;
     let (p50, p99) = (
@@ -110,8 +211,17 @@ pub(super) fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> Chec
     }
 }
 
-/// `capped`: if all connections of a limited number were busy, the load was partly a closed loop.
-pub(super) fn capped(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static CAPPED: Check = Check {
+    name: "capped",
+    examines: "requests that waited because the maximum number of connections was reached",
+    premise: "At least one request waited. While all connections are busy, the load behaves like a \
+        closed loop.",
+    fix: Some("raise --max-connections"),
+    rule: capped,
+    ..NOTHING_MORE
+};
+
+fn capped(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let waited = evidence.waited_for_connection_share;
     // In a closed loop, requests wait for a response by intention.
     let is_closed_loop = evidence.sent_in_time_share.is_none();
@@ -140,8 +250,16 @@ fn with_pools(finding: CheckResult, fix: &str, evidence: &Evidence) -> CheckResu
     }
 }
 
-/// `shed`: dropped arrivals count as failed requests.
-pub(super) fn shed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static SHED: Check = Check {
+    name: "shed",
+    examines: "requests that were dropped instead of sent",
+    premise: "At least one request was dropped. Dropped requests count as failed.",
+    fix: Some("lower the rate, or raise --max-pending"),
+    rule: shed,
+    ..NOTHING_MORE
+};
+
+fn shed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let message = format!(
         "the generator dropped {} before sending (counted as failed)",
         plural(evidence.dropped, "arrival")
@@ -150,8 +268,17 @@ pub(super) fn shed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     with_pools(finding, "lower the rate, raise --max-pending", evidence)
 }
 
-/// `failed`: every quantile is reported with the share of requests it excludes.
-pub(super) fn failed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static FAILED: Check = Check {
+    name: "failed",
+    examines: "requests without a correct response",
+    premise: "At least one request failed.",
+    consequence: Some("some requests failed; they count as infinitely slow"),
+    fix: Some("look at the failure counts and the server's log"),
+    rule: failed,
+    ..NOTHING_MORE
+};
+
+fn failed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let failed = evidence.unanswered_share;
     let message = format!(
         "{} of offered requests got no correct response",
@@ -160,8 +287,16 @@ pub(super) fn failed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     CheckResult::warn_above(Blame::Server, failed, 0.0, message)
 }
 
-/// `mixed-rates`: the quantiles of a ramp belong to no single rate.
-pub(super) fn mixed_rates(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+pub(super) static MIXED_RATES: Check = Check {
+    name: "mixed-rates",
+    examines: "whether the offered rate was constant",
+    premise: "The rate varied, so the quantiles describe a mixture of rates.",
+    fix: Some("measure each rate separately, for example with `wsgiload sweep`"),
+    rule: mixed_rates,
+    ..NOTHING_MORE
+};
+
+fn mixed_rates(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let Some((lowest, highest)) = evidence.offered_rates_per_s else {
         return CheckResult::Passed;
     };

@@ -1,8 +1,11 @@
+use std::collections::BTreeSet;
+
 use super::evidence::{Expected, LagImpact};
 use super::*;
 use crate::judge::derived::Known;
 use crate::judge::stationarity::{Backlog, InSystem, State, Stationarity};
 use crate::pacing::stalls::Stalls;
+use crate::record::batches::Silence;
 use crate::record::send_sample::SendGaps;
 
 fn sound() -> Evidence {
@@ -27,6 +30,8 @@ fn sound() -> Evidence {
         client_errors: 0,
         inconsistent: 0,
         ok: 1_000,
+        unsolicited: 0,
+        is_closed_loop: false,
         waited_for_connection_share: 0.0,
         max_connections: 10,
         lacks_connections: false,
@@ -39,6 +44,7 @@ fn sound() -> Evidence {
         send_gaps: Ok(gaps(1.0, 0.01, 1.0)),
         differing_threads: Ok(0),
         in_system: (2.0, 2.0),
+        silence: Silence::default(),
         backlog: backlog(100.0, Some(0.1), 0.0),
         stationarity: stationary(),
     }
@@ -311,6 +317,24 @@ fn each_check_fires_at_its_limit() {
                 ..sound()
             },
         ),
+        ("server-stall", Level::Warn, stalled(5_000, 5, 0)),
+        (
+            "unsolicited-responses",
+            Level::Warn,
+            Evidence {
+                unsolicited: 1,
+                ..sound()
+            },
+        ),
+        (
+            "unsolicited-responses",
+            Level::Invalid,
+            Evidence {
+                unsolicited: 1,
+                is_closed_loop: true,
+                ..sound()
+            },
+        ),
         (
             "in-system-count",
             Level::Invalid,
@@ -383,6 +407,43 @@ fn each_check_fires_at_its_limit() {
             "{check}"
         );
     }
+}
+
+/// A silent server with changed response times, and a stall of the generator.
+fn stalled(silence_ms: u64, waiting: u64, generator_ms: u64) -> Evidence {
+    let mut evidence = changing(State::NonStationary, 9.0, 9.0);
+    evidence.silence = Silence {
+        length_ns: silence_ms * 1_000_000,
+        waiting,
+        usual_ns: 1_000_000_000,
+    };
+    evidence.stalls.note(0, generator_ms * 1_000_000, || 0);
+    (evidence.backlog, evidence.stalled_share) = (backlog(100.0, Some(2.0), 0.0), 0.0);
+    evidence
+}
+
+#[test]
+fn a_stall_of_the_server_or_the_generator_explains_response_times_and_backlog() {
+    let effects = ["backlog-growth", "stationarity"].map(str::to_owned);
+    let names = |evidence: &Evidence| checks(evidence).1;
+
+    assert_eq!(names(&stalled(2_000, 5, 0)), ["server-stall"]);
+    assert_eq!(
+        names(&stalled(1_999, 5, 0)),
+        effects,
+        "usual for this server"
+    );
+    assert_eq!(
+        names(&stalled(2_000, 4, 0)),
+        effects,
+        "few requests at once"
+    );
+    assert!(!names(&stalled(2_000, 5, 1_001)).contains(&"server-stall".to_owned()));
+    let of_generator = names(&stalled(0, 0, 1_001));
+    assert!(
+        effects.iter().all(|effect| !of_generator.contains(effect)),
+        "{of_generator:?}"
+    );
 }
 
 #[test]
@@ -719,4 +780,15 @@ fn a_sentence_has_the_cause_the_check_and_the_fix() {
     );
     reason.fix = None;
     assert_eq!(reason.sentence(), "sends are late (send-lag)");
+}
+
+#[test]
+fn names_are_unique_and_every_threshold_belongs_to_a_check() {
+    let names: BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
+    assert_eq!(names.len(), CHECKS.len());
+
+    let table = serde_json::to_value(Thresholds::default()).expect("plain data");
+    for check in table.as_object().expect("a table").keys() {
+        assert!(names.contains(check.as_str()), "{check}");
+    }
 }

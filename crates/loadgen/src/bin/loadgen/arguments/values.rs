@@ -3,22 +3,23 @@
 use loadgen::parse_duration_ns;
 use loadgen::plan::{Keepalive, Ramp, Step};
 
-/// A finite number, per second unless it says otherwise: `500`, `500/s`, `3000/m`.
+/// A finite number, per second unless it says otherwise: `500`, `500/s`, `3000/m`, `1/10s`.
 fn rate(text: &str) -> Option<f64> {
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
-    let unit_s = match unit.trim() {
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        _ => return None,
+    let period = match unit.trim() {
+        "" => return None,
+        unit if unit.starts_with(|first: char| first.is_ascii_digit()) => unit.to_owned(),
+        unit => format!("1{unit}"),
     };
-    let number: f64 = number.trim().parse().ok()?;
-    number.is_finite().then_some(number / unit_s)
+    let period_ns = parse_duration_ns(&period).ok()?;
+    let per_s = number.trim().parse::<f64>().ok()? / (period_ns as f64 / 1e9);
+    per_s.is_finite().then_some(per_s)
 }
 
-/// `500`, `500/s` or `3000/m`.
+/// `500`, `500/s`, `3000/m` or `1/10s`.
 pub fn rate_per_s(text: &str) -> Result<f64, String> {
-    rate(text).ok_or_else(|| format!("{text:?} is not a rate; write it like 500, 500/s or 3000/m"))
+    rate(text)
+        .ok_or_else(|| format!("{text:?} is not a rate; write it like 500, 500/s, 3000/m or 1/10s"))
 }
 
 /// `1000:3000` or `1000:3000@30s`.
@@ -99,7 +100,9 @@ mod tests {
         assert_eq!(rate_per_s("500"), Ok(500.0));
         assert_eq!(rate_per_s("500/s"), Ok(500.0));
         assert_eq!(rate_per_s("3000/m"), Ok(50.0));
-        for text in ["", "fast", "5/", "5/d", "nan", "5/s/s"] {
+        assert_eq!(rate_per_s("50/1m"), rate_per_s("50/m"));
+        assert_eq!(rate_per_s("1/10s"), Ok(0.1));
+        for text in ["", "fast", "5/", "5/d", "nan", "5/s/s", "5/0s", "5/-1s"] {
             assert!(rate_per_s(text).is_err(), "{text}");
         }
     }
