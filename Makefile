@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 600
 FUZZ := crates/loadgen/fuzz
-SWEEP_ARGUMENTS ?= --rates 1000,2000,3000 --duration 6s
+SWEEP_ARGUMENTS ?= --rates 1000,2000,3000
 AUDIT_TOOLS := $(CURDIR)/target/audit-tools
 BENCH_ARGUMENTS ?=
 PACKAGES := --package wsgiload-pybind --package loadgen --package refsrv
@@ -16,7 +16,7 @@ export CARGO_TERM_COLOR ?= auto
 export WSGILOAD_TEST_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0) 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help front-end schemas sweep test test-all test-long test-vm fuzz fuzz-decoder check audit-dependencies build wheel lock servers bench clean
+.PHONY: help front-end schemas sweep simulate test test-all test-long test-vm fuzz fuzz-decoder check audit-dependencies build wheel lock servers bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ test-all: build frontend/node_modules/.installed ## Run all other tests, except 
 	cargo test --release --locked --workspace --test '*'
 	npm --prefix frontend test --silent
 	$(BIN)/pytest -m "not essential" --ignore tests/unit --ignore tests/contract
+
+simulate: build ## Race simulated servers in virtual time: how often the default run is right, about 4 minutes
+	$(BIN)/python -m tests.simulated_races
 
 fuzz: build fuzz-decoder ## Fuzz the file parsers, the HTTP/2 client and the response decoder, FUZZ_SECONDS (600) each; needs a C++ compiler
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)

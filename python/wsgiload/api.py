@@ -164,7 +164,7 @@ def sweep(
     rates: Sequence[float] | None = None,
     connections: Sequence[int] | None = None,
     servers: Sequence[str] | None = None,
-    duration: float = 10.0,
+    duration: float | None = None,
     load: LoadOptions | None = None,
     request: RequestOptions | None = None,
     server: ServerOptions | None = None,
@@ -183,7 +183,8 @@ def sweep(
         connections: Numbers of concurrent connections (closed loop), instead of ``rates``.
         servers: Servers by name; ``["waitress", "alias=waitress"]`` measures one server under two
             names (an A/A test). Default: servers that need no system packages.
-        duration: Duration of each measurement in seconds.
+        duration: Duration of each measurement in seconds. Default: 10 in a fixed design; otherwise
+            as long as p99 needs.
         load: How requests are sent. Defaults of a sweep: 2 s of warm-up, 1 s of cool-down, at most
             1,000 connections, seed 1.
         request: What is sent, and which response is correct. Default: those of a bundled app.

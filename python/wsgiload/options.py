@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from wsgiload.errors import UsageError
-from wsgiload.units import NS_PER_S, parse_duration_ns, parse_size_bytes
+from wsgiload.units import NS_PER_S, parse_duration_ns, parse_margin, parse_size_bytes
 
 # The sections of a help text, in order.
 Section = Literal["Load", "Server", "Limits", "Procedure", "Output", "Request"]
@@ -61,6 +61,7 @@ def _assignment(text: str) -> tuple[str, str]:
 
 DURATION = Text("duration", _seconds, _duration_text)
 SIZE = Text("size", parse_size_bytes, lambda size: f"{size // 1024**2}MiB")
+MARGIN = Text("margin", parse_margin, lambda share: f"{100 * share:g}%")
 ASSIGNMENT = Text("name=value", _assignment)
 PORT = Whole(1, 65_535)
 SEED = Whole(0, 2**64 - 1)

@@ -193,3 +193,15 @@ def level_words(rate: float | None, connections: int | None) -> str:
     if rate is not None:
         return f"{rate:,.10g}/s"
     return f"{connections:,} connection{'' if connections == 1 else 's'}"
+
+
+def parse_margin(text: str) -> float:
+    """``10%`` as a share; from 1 % to 100 %."""
+    match = re.fullmatch(r"([0-9.]+) ?%", text.strip())
+    try:
+        share = float(match[1]) / 100 if match else math.nan
+    except ValueError:
+        share = math.nan
+    if not 0.01 <= share <= 1:
+        raise UsageError(f"{text!r} is not a margin between 1% and 100%", "use one such as 10%")
+    return share

@@ -180,7 +180,7 @@ def test_one_run_is_undecided_and_says_what_would_decide() -> None:
     assert answer.status == "undecided"
     assert answer.sentence.startswith("In 1 run, a had the lowest p99 at 1,000/s, 1.00 ms")
     assert answer.needs is not None and answer.needs.startswith(
-        "repeat with --compare (6 runs per server and load level, about "
+        "repeat without --runs and --duration"
     )
 
 
@@ -194,8 +194,8 @@ def test_more_runs_confirm_a_lead_or_decide_a_tie() -> None:
     )
 
     assert "Its lead exceeds the noise within a run" in lead.sentence
-    assert "\nTo confirm this ranking: repeat with --compare (" in lead.markdown
-    assert "\nTo decide: repeat with --compare (" in tied.markdown
+    assert "\nTo confirm this ranking: repeat without --runs and --duration (" in lead.markdown
+    assert "\nTo decide: repeat without --runs and --duration (" in tied.markdown
 
 
 def test_the_question_is_about_the_highest_sustained_level() -> None:

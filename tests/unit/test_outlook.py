@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from wsgiload.analysis.races import Track
+from wsgiload.statistics.leading import Standing, State
 from wsgiload.statistics.race import Drop, RaceState
-from wsgiload.sweeps.outlook import race_words, ranking_words
+from wsgiload.sweeps.outlook import race_words, ranking_words, standing_words
 
 from .filled import outcomes, rates
 from .invented_cells import cell, invalid, runs_of
@@ -44,31 +43,21 @@ def test_without_trials_at_this_load_or_without_rivals_there_is_no_ranking() -> 
     assert ranking_words(AT_1000, ["a"], [cell("a")]) is None
 
 
-@pytest.mark.parametrize(
-    ("state", "rounds", "by_objective", "sentence"),
-    [
-        (RaceState("undecided", ("a", "b", "c"), ()), 1, False, "a leads b and c after 1 round"),
-        (
-            RaceState("undecided", ("a", "b"), (Drop("c", 2, "a", 1.6),)),
-            3,
-            False,
-            "a leads b after 3 rounds; 1 dropped out",
-        ),
-        (
-            RaceState("undecided", ("a",), (Drop("b", 1, "a", 2.0, in_qualifying=True),)),
-            0,
-            False,
-            "a is the only one left after short trials; 1 dropped out",
-        ),
-        (
-            RaceState("undecided", ("a", "b"), ()),
-            2,
-            True,
-            "of the configurations that may meet the objective, a is the leanest after 2 rounds",
-        ),
-    ],
-)
-def test_the_state_of_a_race_is_one_sentence(
-    state: RaceState, rounds: int, by_objective: bool, sentence: str
-) -> None:
-    assert race_words(state, rounds, by_objective=by_objective) == sentence
+def test_the_state_of_a_race_with_an_objective_is_one_sentence() -> None:
+    state = RaceState("undecided", ("a", "b"), (Drop("c", 2, None, None),))
+    sentence = "of the configurations that may meet the objective, a is the leanest after 2 rounds"
+    assert race_words(state, 2) == f"{sentence}; 1 dropped out"
+
+
+def test_the_state_of_a_race_names_what_is_still_open() -> None:
+    standings = (
+        Standing("b", "tied", 4, 1.01, (0.95, 1.07)),
+        Standing("c", "open", 4, 1.1, (0.98, 1.24)),
+        Standing("d", "open", 2, 1.2, (0.01, 99.0)),
+        Standing("e", "behind", 2, 9.0, (5.0, 16.0)),
+    )
+    state = State(("a", "b", "c", "d"), {"e": 2}, leader="a", standings=standings)
+    assert standing_words(state) == (
+        "a leads; tied: b; open: c 1.10× [0.98, 1.24], d 1.20×; 1 dropped out"
+    )
+    assert standing_words(State(("a", "b"))) == "no server has a result yet"

@@ -9,21 +9,16 @@ import re
 from dataclasses import replace
 
 import pytest
-from msgspec.structs import replace as replace_fields
 
 from wsgiload.analysis.preflight import Preflight, detectable_factor, preflight
 from wsgiload.cli import run
 from wsgiload.experiment.build import SweepSpec, experiment_of
-from wsgiload.experiment.plan import Experiment, experiment_facts
+from wsgiload.experiment.plan import Experiment
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.loads.public_options import LoadOptions
 from wsgiload.report import preflight_lines
-from wsgiload.report.answer_needs import compare_needs
 from wsgiload.statistics.effect import paired_effect, runs_needed
-
-from .filled import filled_summary
-from .invented_cells import cell
 
 TWO = ("gunicorn-sync", "waitress")
 
@@ -88,26 +83,6 @@ def test_a_single_run_cannot_rank_servers_and_the_runs_needed_are_named() -> Non
         "This plan cannot rank servers: it has 1 run per server and load level, but a "
         "ranking needs at least 4. To detect p99 differences of 30 %, use --runs 6 (about 8 min)."
     ]
-
-
-@pytest.mark.parametrize("runs", [1, 3])
-@pytest.mark.parametrize("requests", [None, 4000])
-def test_the_report_repeats_the_time_estimated_before_the_first_trial(
-    runs: int, requests: int | None
-) -> None:
-    load = LoadOptions(warmup_requests=requests)
-    experiment = _experiment(200, 10, runs, load=load)
-    [line] = preflight_lines(_preflight(experiment))
-    span = re.search(r"use --runs 6 \((about .+)\)", line)
-
-    assert span is not None
-    cells = [cell(server, run) for server in TWO for run in range(1, runs + 1)]
-    summary = replace_fields(
-        filled_summary({}, cells), experiment=experiment_facts(experiment, TWO)
-    )
-    runs = "6 runs per server and load level"
-
-    assert compare_needs(summary) == f"repeat with --compare ({runs}, {span[1]})"
 
 
 def test_a_plan_with_few_runs_names_the_difference_it_can_detect() -> None:
@@ -179,7 +154,7 @@ def test_a_larger_spread_hides_larger_differences() -> None:
 
 def test_a_dry_run_prints_the_conclusions(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sweep", "--servers", ",".join(TWO), "--rates", "50", "--dry-run"]
-    assert run(words) == 0
+    assert run([*words, "--runs", "1"]) == 0
     duration, runs = json.loads(capsys.readouterr().out)["conclusions"]
     assert "--duration 22s" in duration
     assert "--runs 6" in runs
@@ -187,3 +162,27 @@ def test_a_dry_run_prints_the_conclusions(capsys: pytest.CaptureFixture[str]) ->
     assert run([*words, "--slo", "p99<50ms", "--duration", "22s"]) == 0
     [line] = json.loads(capsys.readouterr().out)["conclusions"]
     assert line.startswith("This plan can detect p99 differences")
+
+
+def test_the_default_run_says_when_it_ends_and_what_it_separates(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["sweep", "--servers", ",".join(TWO), "--rates", "1000,2000", "--dry-run"]
+    assert run(words) == 0
+    plan = json.loads(capsys.readouterr().out)
+    [line] = plan["conclusions"]
+    assert "until the best is known or tied within 10 %, for at most 5 min" in line
+    assert re.search(r"separates differences of about \d+ % or more", line)
+    assert (plan["estimated_seconds"], plan["is_sliced"]) == (300, True)
+
+    assert run([*words, "--budget", "20s", "--margin", "5%"]) == 0
+    [line] = json.loads(capsys.readouterr().out)["conclusions"]
+    assert "at least 4 rounds are needed. Use --budget" in line
+
+
+@pytest.mark.parametrize("fixed", [["--runs", "2"], ["--duration", "5s"], ["--compare"]])
+def test_options_that_fix_the_trials_fix_the_design(
+    fixed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["sweep", "--servers", ",".join(TWO), "--rates", "50", *fixed, "--dry-run"]) == 0
+    assert json.loads(capsys.readouterr().out)["budget_ns"] is None

@@ -28,7 +28,7 @@ class _Clock:
 
 
 def _experiment(budget_s: float = 900.0) -> Experiment:
-    options = SweepOptions(budget=budget_s)
+    options = SweepOptions(budget=budget_s, slo=("p99<50ms",))
     return experiment_of(SweepSpec(rates=[1000], duration=10, options=options))
 
 
@@ -52,49 +52,13 @@ def _next(server: str, run: int) -> Cell:
     return Cell(server, Level(rate_per_s=1000.0), run, seed=1)
 
 
-def test_every_server_is_measured_again_after_one_round() -> None:
-    race = _race(_cells(1))
-    assert all(race.wants(_next(name, 2), _cells(1)) for name in P99_MS)
-
-
-def test_a_clearly_slower_server_drops_out_and_is_reported_once() -> None:
-    cells = _cells(2)
-    race = _race(cells)
-    assert not race.wants(_next("slow", 3), cells)
-    (message,) = [text for text in race.new_drops(_next("slow", 3), cells) if "slow" in text]
-    assert message.startswith("1000: slow dropped out after 2 rounds: ")
-    assert race.new_drops(_next("slow", 3), cells) == []
-
-
-def test_the_leader_is_reported_after_a_complete_round() -> None:
-    cells = _cells(2)
-    race = _race(cells)
-    assert race.standing(_next("fast", 1), cells) is None
-    assert race.standing(_next("fast", 3), cells) == (
-        "fast leads near after 2 rounds; 1 dropped out"
-    )
-
-
-def test_an_incomplete_round_decides_nothing() -> None:
-    cells = _cells(2)
-    race = _race(cells)
-    assert race.wants(_next("slow", 2), cells)
-
-
-def test_a_level_that_is_tied_is_not_measured_again() -> None:
-    cells = [one for one in _cells(8) if not one.id.startswith("slow")]
-    race = _race(cells)
-    race.rivals = dict.fromkeys(race.rivals, ("fast", "near"))
-    assert not race.wants(_next("fast", 9), cells)
-
-
 def test_no_trial_starts_that_may_exceed_the_budget() -> None:
     clock = _Clock()
     race = _race([], clock)
-    assert race.fits(_next("fast", 1))
+    assert race.fits(_next("fast", 2))
     clock.now_s += 865
     assert race.left_s() == 35
-    assert not race.fits(_next("fast", 1))
+    assert not race.fits(_next("fast", 2))
 
 
 def test_trials_are_expected_to_take_as_long_as_the_slowest() -> None:
@@ -102,13 +66,13 @@ def test_trials_are_expected_to_take_as_long_as_the_slowest() -> None:
     race = _race([], clock)
     race.slowest_s = {False: 60.0}
     clock.now_s += 840
-    assert not race.fits(_next("fast", 1))
+    assert not race.fits(_next("fast", 2))
 
 
 def test_time_before_an_interruption_counts_against_the_budget() -> None:
     race = _race([])
     race.spent_s = 865.0
-    assert not race.fits(_next("fast", 1))
+    assert not race.fits(_next("fast", 2))
 
 
 # --- with an objective, over two rates

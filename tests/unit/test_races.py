@@ -14,7 +14,6 @@ from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli import _initial_rates, run
 from wsgiload.documents.cell_result import CellResult
-from wsgiload.documents.experiment_facts import QualifyingFacts
 from wsgiload.documents.over_cells import Comparison, Race
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
@@ -23,7 +22,6 @@ from wsgiload.experiment.plan import Experiment
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.loads.options import Level
 from wsgiload.report.answer import answer_of
-from wsgiload.report.cells import conditions
 from wsgiload.report.first_screen import markdown, table_of
 
 from .filled import filled_summary, rates
@@ -61,22 +59,24 @@ def _raced(
 
 WON = _raced({"slow": 2, "near": 8, "fast": 8}, {"slow": 60, "near": 14, "fast": 10})
 TIED = _raced(dict.fromkeys(("near", "fast"), 6), {"near": 10, "fast": 10}, run_effect=0.02)
-OPEN = _raced({"slow": 2, "near": 3, "fast": 3}, {"slow": 60, "near": 11.5, "fast": 10})
+GOOD = _raced({"slow": 2, "near": 3, "fast": 3}, {"slow": 60, "near": 11.5, "fast": 10})
+OPEN = _raced({"slow": 2, "near": 2, "fast": 2}, {"slow": 60, "near": 11.5, "fast": 10})
 
 
-def test_the_answer_names_the_winner_and_the_dropouts() -> None:
+def test_the_answer_names_the_winner_and_how_far_the_others_are_behind() -> None:
     summary = _summary(WON)
     race = _only(summary)
-    assert (race.outcome, race.contenders) == ("winner", ("fast", "near"))
-    assert [(drop.server, drop.rounds, drop.behind) for drop in race.dropped_out] == [
-        ("slow", 2, "fast")
-    ]
+    assert (race.outcome, race.contenders) == ("winner", ("fast",))
+    assert {drop.server: drop.behind for drop in race.dropped_out} == {
+        "slow": "fast",
+        "near": "fast",
+    }
 
     answer = answer_of(summary)
     assert (answer.status, answer.needs) == ("decided", None)
     assert re.match(
-        r"fast has the lowest p99 at 1,000/s: .*; near's p99 is 1\.\d\d× \[.*\] this value \(8 "
-        r"runs each\)\. Dropped out: slow \(behind fast by a factor of [56]\.\d\d after 2 rounds\)\.",
+        r"fast has the lowest p99 at 1,000/s: .*\. Behind: near \(1\.\d\d× \[1\.\d\d, .*\]\) and "
+        r"slow \([56]\.\d\d×.*\)\.",
         answer.sentence,
     )
     assert answer.sentence in markdown(msgspec.structs.replace(summary, answer=answer))
@@ -88,21 +88,23 @@ def test_the_table_lists_contenders_before_dropouts() -> None:
     assert [row[:2] for row in rows] == [["1", "fast"], ["2", "near"], ["3", "slow"]]
     ranking = answer_of(_summary(OPEN)).ranking
     _, rows = table_of(ranking[0], ranking)
-    assert [row[:2] for row in rows] == [["1=", "fast"], ["1=", "near"], ["3", "slow"]]
+    assert [row[1] for row in rows][2] == "slow"
+    assert {row[0] for row in rows[:2]} == {"1?"}
 
 
-def test_ties_are_reported_with_their_margin() -> None:
+def test_ties_are_reported_with_the_margin_and_their_ratio() -> None:
     race = _only(_summary(TIED))
     assert race.outcome == "ties"
-    assert race.margin is not None
+    assert race.margin is not None and race.margin < 0.1
 
     answer = answer_of(_summary(TIED))
     assert answer.status == "tie"
 
     leader, other = race.contenders
-    assert answer.sentence.startswith(
-        f"{leader} and {other} are tied within {100 * race.margin:.0f} % for the lowest p99 at "
-        f"1,000/s: {leader} has "
+    assert re.match(
+        rf"{leader} and {other} \((0\.9|1\.0)\d× \[.*\]\) are tied within 10 % for the lowest p99 at "
+        r"1,000/s: ",
+        answer.sentence,
     )
 
 
@@ -144,77 +146,30 @@ def test_equal_medians_rarely_differ_whenever_a_race_stops() -> None:
     assert wrong <= 3 * 40 * 0.05
 
 
-def _qualified(rounds: Mapping[str, int], p99s_ms: Mapping[str, float]) -> Summary:
-    """The summary of a race whose first round was of short trials that selected three servers."""
-    cells = _raced(rounds, p99s_ms)
-    facts = {
-        "runs": 8,
-        "budget_s": BUDGET_S,
-        "duration_s": 10.0,
-        "qualifying": QualifyingFacts(rounds=1, max_servers=3, duration_s=3.0),
-        "servers": tuple(p99s_ms),
-        "rates": (1000.0,),
-    }
-
-    return analyse(filled_summary(facts, cells))
-
-
-def test_dropouts_of_qualifying_are_counted_and_short_trials_are_excluded() -> None:
-    p99s_ms = {"far": 90.0, "slow": 60.0, "mid": 18.0, "near": 14.0, "fast": 10.0}
-    summary = _qualified({"far": 1, "slow": 1, "mid": 4, "near": 8, "fast": 8}, p99s_ms)
-    race = _only(summary)
-    assert (race.outcome, race.contenders) == ("winner", ("fast", "near"))
-    assert {drop.server: drop.in_qualifying for drop in race.dropped_out} == {
-        "far": True,
-        "slow": True,
-        "mid": False,
-    }
-    assert {one.server: len(one.runs) for one in summary.aggregates or ()} == {
-        "mid": 3,
-        "near": 7,
-        "fast": 7,
-    }
-    assert len(summary.comparisons or ()) == 3
-    assert conditions(summary.experiment).endswith(
-        " · race of at most 7 rounds after short trials of 3 s"
-    )
-
-    answer = answer_of(summary)
-    assert "Dropped out: mid (behind fast by a factor of 1." in answer.sentence
-    assert " and 2 configurations after short trials." in answer.sentence
-    assert answer.question.startswith("Which of 5 servers has the lowest p99")
-    assert [entry.label for entry in answer.ranking[0].entries] == ["fast", "near", "mid"]
-
-
-def test_a_race_that_ends_after_qualifying_shows_its_short_trials() -> None:
-    summary = _qualified({"mid": 1, "near": 1, "fast": 1}, {"mid": 18.0, "near": 14.0, "fast": 10})
-    assert _only(summary).outcome == "undecided"
-    answer = answer_of(summary)
-    assert answer.status == "undecided"
-    assert [entry.label for entry in answer.ranking[0].entries] == ["fast", "near", "mid"]
-    assert answer.needs is not None
-    assert "use --budget" in answer.needs
-
-
-def test_an_undecided_race_names_the_budget_that_would_decide_it() -> None:
+def test_an_undecided_race_names_who_is_open_and_the_budget_that_would_decide_it() -> None:
     race = _only(_summary(OPEN))
     assert (race.outcome, set(race.contenders)) == ("undecided", {"fast", "near"})
 
     answer = answer_of(_summary(OPEN))
     assert answer.status == "undecided"
-    assert "but near was not tested against it." in answer.sentence, "three rounds are no test"
+    assert "but the race is not decided." in answer.sentence
+    assert "may be as good or better." in answer.sentence
     assert answer.needs is not None
 
-    minutes = int(re.fullmatch(r"run .* \(--budget (\d+)m\)", answer.needs)[1])  # type: ignore[index]
+    minutes = int(re.search(r"--budget (\d+)m", answer.needs)[1])  # type: ignore[index]
     assert minutes * 60 > BUDGET_S
     assert answer.command_line is None  # the invented cells have no settings
 
 
-def test_a_tested_rival_is_not_significantly_worse() -> None:
-    close = _raced(dict.fromkeys(("near", "fast"), 5), {"near": 11.5, "fast": 10})
-    answer = answer_of(_summary(close))
-    assert answer.status == "undecided"
-    assert "but near is not significantly worse." in answer.sentence
+def test_a_leader_that_is_within_the_margin_of_the_best_is_an_answer() -> None:
+    assert _only(_summary(GOOD)).outcome == "leader"
+    answer = answer_of(_summary(GOOD))
+    assert (answer.status, answer.needs) == ("decided", None)
+    assert re.match(
+        r"fast has the lowest p99 at 1,000/s or is within 10 % of it: .*\. near \(1\.\d\d× .*\) may "
+        r"be as good\. Behind: slow",
+        answer.sentence,
+    )
 
 
 def test_servers_that_all_failed_have_no_winner() -> None:
@@ -236,21 +191,8 @@ def test_comparisons_of_a_race_are_corrected_for_interim_analyses() -> None:
     raced = _of_pair(_summary(TIED).comparisons, "near", "fast")
     fixed = _of_pair(compare_servers(TIED), "near", "fast")
     assert raced.factor == pytest.approx(fixed.factor)
-    assert raced.p is not None and fixed.p is not None
-    assert raced.p > fixed.p
-    assert raced.interval_95 is not None and fixed.interval_95 is not None
-    assert raced.interval_95[0] < fixed.interval_95[0] < fixed.interval_95[1] < raced.interval_95[1]
-
-
-def test_finalists_are_compared_in_the_rounds_of_the_final_only() -> None:
-    comparisons = _summary(WON).comparisons
-    final = _of_pair(comparisons, "fast", "near")
-    assert (final.conclusion, final.rounds) == ("different", 6)
-    dropped = _of_pair(comparisons, "fast", "slow")
-    assert (dropped.conclusion, dropped.reason) == (
-        "no inference",
-        "too few runs (2)",
-    )
+    assert raced.p is not None and raced.p_adjusted is not None
+    assert raced.p < raced.p_adjusted
 
 
 def test_a_race_of_closed_loops_is_decided_by_goodput() -> None:
@@ -289,35 +231,10 @@ def _dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return plan
 
 
-def test_a_dry_run_names_the_rounds_that_the_budget_allows(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    two = "--servers", "gunicorn-sync,waitress"
-    # A trial takes 20 s: 13 s of load, 5 s of settling and 2 s of overhead.
-    plan = _dry_run(capsys, *two, "--budget", "8m")
-    assert (plan["runs"], plan["conclusions"]) == (12, [])
-
-    short = _dry_run(capsys, *two, "--budget", "90s")
-    assert short["runs"] == 2
-    assert short["conclusions"] == [
-        "This budget allows 2 rounds of 2 servers, but at least 4 rounds are needed. Use "
-        "--budget 3m."
-    ]
-    assert _dry_run(capsys, *two, "--budget", "3m")["conclusions"] == []
-
-
 def test_a_dry_run_names_the_configurations_that_must_qualify(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     grid = ("--servers", "gunicorn-gthread", "--grid", "workers=1,2,4", "threads=1,2,4,8")
-    plan = _dry_run(capsys, *grid, "--budget", "15m")
-    # 12 and 6 short trials of 6.5 s, then 25 s per trial on a host that is never quiet.
-    assert plan["conclusions"] == [
-        "Short trials of 12 configurations select at most 6 for the race, in about 78 s per load "
-        "level."
-    ]
-    assert (plan["qualifying"]["rounds"], plan["estimated_seconds"]) == (1, 900)
-
     short = _dry_run(capsys, *grid, "--budget", "5m", "--slo", "p99<50ms")
     assert (short["qualifying"]["rounds"], short["qualifying"]["field"]) == (1, 2)
     assert short["runs"] >= 1 + 4

@@ -182,7 +182,7 @@ def contenders_of(
     field: Sequence[str], full: Sequence[CellResult], stages: Stages, objective: Objective
 ) -> list[Contender]:
     """The configurations that were measured in full rounds, the leanest first."""
-    analyses = stages.rules.analyses() * max(1, stages.field)
+    analyses = stages.analyses * max(1, stages.field)
     contenders: dict[str, Contender] = {}
     counted = counted_attempts(full)
     for record in setting_records(full, objective):

@@ -64,7 +64,7 @@ def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] =
 
 def _comparisons(cells: Sequence[CellResult], facts: ExperimentFacts) -> tuple[Comparison, ...]:
     if facts.budget_s is not None:
-        return race_comparisons(cells, stages_of(facts))
+        return race_comparisons(cells, facts)
     if facts.runs < MIN_RUNS:
         return ()
     return compare_servers(cells, of_sessions=bool(facts.sessions))
@@ -102,7 +102,7 @@ def _races(
     if facts.budget_s is None:
         return None
     if objective is None or not _is_for_objective(facts, objective):
-        return races(cells, stages_of(facts))
+        return races(cells, facts)
     states = objective_states(cells, stages_of(facts), objective, facts.servers)
     return tuple(race_document(track, state) for track, state in states.items())
 

@@ -1,7 +1,7 @@
 """The race of the servers at each load, from the cells of a summary. Pure.
 
-``statistics.race`` decides the race, and ``statistics.halving`` the qualification. This module
-defines a round: the valid runs of servers with the same app at the same load.
+``statistics.leading`` decides the race. This module defines a block: the valid runs of servers with
+the same app at the same load.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replaced
+from itertools import combinations
+from typing import Literal
 
 from msgspec.structs import replace
 
 from wsgiload.analysis.aggregate import (
     GOODPUT,
-    QUANTILES,
     Figure,
     ServerLevel,
     counted_runs,
     figure_of,
 )
+from wsgiload.analysis.attempts import is_discarded
 from wsgiload.analysis.comparison import (
     JUDGED,
     SamplePair,
@@ -30,21 +32,17 @@ from wsgiload.analysis.comparison import (
     of_rounds,
 )
 from wsgiload.analysis.generator_delay import remains_slower
+from wsgiload.analysis.ranking import error_ratio, sustained
 from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.experiment_facts import ExperimentFacts
-from wsgiload.documents.over_cells import Comparison, Race, RaceDropout
-from wsgiload.statistics.effect import MIN_RUNS, paired_effect
-from wsgiload.statistics.halving import Qualified, qualify
-from wsgiload.statistics.race import (
-    RaceEffect,
-    RaceState,
-    Rules,
-    judge_race,
-    pair_effects,
-    race_effects,
-)
-from wsgiload.statistics.sequential import Round, differences
+from wsgiload.documents.over_cells import Comparison, Race, RaceDropout, RaceStanding
+from wsgiload.statistics.effect import MIN_RUNS, Effect, Interval, paired_effect
+from wsgiload.statistics.leading import ERROR, Block, Compared, Rules, State, compare, fit_of, judge
+from wsgiload.statistics.race import RaceState
+
+# Of the error probability of a report, for the level that the answer is about.
+DECISIVE_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +68,9 @@ class Stages:
     field: int = 0
 
     @property
-    def rules(self) -> Rules:
-        """The rules of the race itself."""
-        return Rules(max(1, self.runs - self.qualifying))
+    def analyses(self) -> int:
+        """The number of interim analyses of the race itself."""
+        return max(1, self.runs - self.qualifying - MIN_RUNS + 1)
 
 
 def stages_of(facts: ExperimentFacts) -> Stages:
@@ -88,29 +86,35 @@ def after_qualifying(cells: Sequence[CellResult], facts: ExperimentFacts) -> Seq
     return [cell for cell in cells if cell.run > facts.qualifying.rounds] or cells
 
 
-def race_state(
-    track: Track,
-    servers: Sequence[str],
-    cells: Sequence[CellResult],
-    stages: Stages,
-    before_run: int | None = None,
-) -> RaceState:
-    """The state of the race on this track; uses only the runs before ``before_run``, if given."""
-    end = stages.runs + 1 if before_run is None else before_run
-    first = range(1, min(stages.qualifying + 1, end))
-    qualified = _qualified(track, servers, cells, (first, stages.field))
-    raced = range(stages.qualifying + 1, end)
-    rounds = rounds_of(track, qualified.contenders, cells, raced)
-    state = judge_race(qualified.contenders, rounds, stages.rules)
+def rules_of(margin: float, planned_blocks: float, share: float = DECISIVE_SHARE) -> Rules:
+    """The rules of a race that may use this share of the error probability."""
+    return Rules(margin, ERROR * share, planned_blocks)
 
-    if len(qualified.contenders) == 1 and qualified.drops and len(rounds) >= MIN_RUNS:
-        state = replaced(state, outcome="winner")  # all others failed
-    elif state.outcome == "winner" and len(state.contenders) > 1:
-        winner, rival = state.contenders[:2]
-        counted = [cell for cell in cells if cell.run in raced]
-        if _may_be_delay(track, track.figure, (rival, winner), counted):
-            state = replaced(state, outcome="undecided")
-    return replaced(state, dropped=(*qualified.drops, *state.dropped))
+
+def _rules(facts: ExperimentFacts, share: float) -> Rules:
+    planned = float(facts.runs) if facts.planned_blocks is None else facts.planned_blocks
+    return rules_of(facts.margin or 0.1, planned, share)
+
+
+def _other_share(levels: int) -> float:
+    """The share of every figure at every level that does not decide."""
+    return (1 - DECISIVE_SHARE) / (len(JUDGED) * max(1, levels))
+
+
+def race_states(cells: Sequence[CellResult], facts: ExperimentFacts) -> dict[Track, State]:
+    """The race on every track with several servers. The highest level that any server sustains
+    decides the race of an app; the other levels share what is left of the error probability."""
+    tracks = {track: names for track, names in tracks_of(cells).items() if len(names) > 1}
+    share = _other_share(len(tracks))
+    states, decided = dict[Track, State](), set[str | None]()
+    for track in sorted(tracks, key=lambda one: -(one.rate or one.connections or 0.0)):
+        is_decisive = track.app not in decided
+        rules = _rules(facts, DECISIVE_SHARE if is_decisive else share)
+        blocks = rounds_of(track, tracks[track], cells)
+        states[track] = judge(tracks[track], blocks, rules)
+        if states[track].contenders:
+            decided.add(track.app)
+    return states
 
 
 def _may_be_delay(
@@ -136,74 +140,45 @@ def _may_be_delay(
 
 
 def _finite_logarithms(
-    cells: tuple[CellResult, CellResult], figure: str
+    cells: tuple[CellResult, CellResult], figure: Figure
 ) -> tuple[float, float] | None:
-    one, other = (_logarithm(cell, figure) for cell in cells)
+    one, other = (logarithm_of(cell, figure) for cell in cells)
     if one is None or other is None or not math.isfinite(one + other):
         return None
     return one, other
-
-
-def _qualified(
-    track: Track,
-    servers: Sequence[str],
-    cells: Sequence[CellResult],
-    stage: tuple[range, int],
-) -> Qualified:
-    runs, field = stage
-    rounds = [_short_round(track, servers, cells, run) for run in runs]
-    return qualify(servers, rounds, field)
-
-
-def _short_round(
-    track: Track, servers: Sequence[str], cells: Sequence[CellResult], run: int
-) -> Round:
-    """p99 of a short trial, however few requests it has, because it is only used for a
-    selection."""
-    logarithms = {}
-    for level, runs in counted_runs(cells).items():
-        is_here = (level.rate, level.connections) == (track.rate, track.connections)
-        if is_here and run in runs and level.server in servers:
-            value = _short_logarithm(runs[run], track)
-            if value is not None:
-                logarithms[level.server] = value
-    return logarithms
-
-
-def _short_logarithm(cell: CellResult, track: Track) -> float | None:
-    bounds = (cell.offered_quantiles_ns or {}).get(f"{QUANTILES['p99']:g}")
-    if track.rate is None or cell.failure is not None or bounds is None:
-        return _logarithm(cell, track.figure)
-    return math.log(bounds.high) if bounds.high else math.inf
 
 
 def rounds_of(
     track: Track,
     servers: Sequence[str],
     cells: Sequence[CellResult],
-    of_runs: range,
     figure: Figure | None = None,
-) -> list[Round]:
-    """The logarithms of the deciding figure, or of ``figure``, in each of these runs that has a
-    valid trial; smaller is better."""
+) -> list[Block]:
+    """The logarithms of the deciding figure, or of ``figure``, in each run that has a valid trial;
+    smaller is better."""
     rounds: dict[int, dict[str, float]] = {}
     for level, runs in counted_runs(cells).items():
         if (level.rate, level.connections) != (track.rate, track.connections):
             continue
         for run, cell in runs.items():
-            value = _logarithm(cell, figure or track.figure)
-            if level.server in servers and run in of_runs and value is not None:
+            value = logarithm_of(cell, figure or track.figure)
+            if level.server in servers and value is not None:
                 rounds.setdefault(run, {})[level.server] = value
     return [rounds[run] for run in sorted(rounds)]
 
 
-def _logarithm(cell: CellResult, figure: str) -> float | None:
-    value = figure_of(cell, figure)
+def logarithm_of(cell: CellResult, figure: Figure | None = None) -> float | None:
+    """The logarithm of a figure, by default the one that decides the race; infinite if the server
+    failed or requests failed, None without a valid measurement."""
+    if is_discarded(cell):
+        return None
+    chosen: Figure = figure or Track(cell.rate, cell.connections, cell.app).figure
+    value = figure_of(cell, chosen)
     if value is None:
         return None
-    if not 0 < value < math.inf:
+    if not 0 < value < math.inf or not (sustained(cell) and error_ratio([cell]) == 0):
         return math.inf
-    return -math.log(value) if figure == GOODPUT else math.log(value)
+    return -math.log(value) if chosen == GOODPUT else math.log(value)
 
 
 def tracks_of(cells: Sequence[CellResult]) -> dict[Track, tuple[str, ...]]:
@@ -215,17 +190,70 @@ def tracks_of(cells: Sequence[CellResult]) -> dict[Track, tuple[str, ...]]:
     return {track: tuple(servers) for track, servers in tracks.items()}
 
 
-def races(cells: Sequence[CellResult], stages: Stages) -> tuple[Race, ...]:
+def races(cells: Sequence[CellResult], facts: ExperimentFacts) -> tuple[Race, ...]:
     """``races`` of summary.json."""
     return tuple(
-        race_document(track, race_state(track, servers, cells, stages))
-        for track, servers in tracks_of(cells).items()
-        if len(servers) > 1
+        race_of(track, state, _is_delay(track, state, cells))
+        for track, state in race_states(cells, facts).items()
     )
 
 
-def race_document(track: Track, state: RaceState) -> Race:
+def _is_delay(track: Track, state: State, cells: Sequence[CellResult]) -> bool:
+    """Whether the generator's delay alone may explain the lead of a winner."""
+    rivals = [one.server for one in state.standings if one.relation == "behind"]
+    if len(state.contenders) != 1 or not rivals:
+        return False
+    return _may_be_delay(track, track.figure, (rivals[0], state.contenders[0]), cells)
+
+
+def race_of(track: Track, state: State, is_delay: bool) -> Race:
     """A race as an entry of ``races``."""
+    contending = [one for one in state.standings if one.server in state.contenders]
+    ends = [one.interval for one in contending if one.interval is not None]
+    widest = max((max(high, 1 / low) for low, high in ends), default=None)
+    standings = {one.server: one for one in state.standings}
+    return Race(
+        rate=track.rate,
+        connections=track.connections,
+        app=track.app,
+        outcome="undecided" if is_delay else _outcome(state),
+        contenders=state.contenders,
+        dropped_out=tuple(
+            RaceDropout(
+                server=name,
+                rounds=block,
+                behind=None if name in state.failed else state.leader,
+                factor=standings[name].ratio if name in standings else None,
+            )
+            for name, block in state.dropped.items()
+        ),
+        standings=tuple(
+            RaceStanding(
+                server=one.server,
+                relation=one.relation,
+                rounds=one.blocks,
+                factor=one.ratio,
+                interval_95=one.interval,
+            )
+            for one in state.standings
+        ),
+        margin=widest - 1 if widest is not None and len(ends) == len(contending) else None,
+        rounds_left=None if is_delay else state.blocks_left,
+    )
+
+
+def _outcome(state: State) -> Literal["winner", "ties", "leader", "undecided", "failed"]:
+    if not state.contenders:
+        return "failed"
+    if state.leader is None or not state.standings:
+        return "undecided"
+    if not state.is_decided:
+        return "leader" if state.is_good else "undecided"
+    return "winner" if len(state.contenders) == 1 else "ties"
+
+
+def race_document(track: Track, state: RaceState) -> Race:
+    """A race with an objective as an entry of ``races``."""
     return Race(
         rate=track.rate,
         connections=track.connections,
@@ -247,44 +275,63 @@ def race_document(track: Track, state: RaceState) -> Race:
     )
 
 
-def race_comparisons(cells: Sequence[CellResult], stages: Stages) -> tuple[Comparison, ...]:
-    """``comparisons`` of a race: p values and intervals are valid although the race was analyzed
-    after every round and may have stopped early. Qualifying trials do not count."""
-    raced = [cell for cell in cells if cell.run > stages.qualifying]
+def race_comparisons(cells: Sequence[CellResult], facts: ExperimentFacts) -> tuple[Comparison, ...]:
+    """``comparisons`` of a race: each pair of servers, with intervals that are valid at whichever
+    analysis the race ended. Short trials that select the configurations do not count."""
+    raced = after_qualifying(cells, facts)
+    tracks, decisive = tracks_of(raced), dict[str | None, Track]()
+    for track, state in race_states(raced, facts).items():
+        if state.contenders:
+            decisive.setdefault(track.app, track)
+    other = _other_share(len(tracks))
     return tuple(
         comparison
-        for track, servers in tracks_of(raced).items()
-        for comparison in _of_track(track, servers, raced, stages)
+        for track, servers in tracks.items()
+        for comparison in _of_track(
+            track,
+            servers,
+            raced,
+            _rules(facts, DECISIVE_SHARE if decisive.get(track.app) == track else other),
+            _rules(facts, other),
+        )
     )
 
 
 def _of_track(
-    track: Track, servers: Sequence[str], cells: Sequence[CellResult], stages: Stages
+    track: Track,
+    servers: Sequence[str],
+    cells: Sequence[CellResult],
+    deciding: Rules,
+    other: Rules,
 ) -> list[Comparison]:
-    of_runs, rules = range(stages.qualifying + 1, stages.runs + 1), stages.rules
-    rounds = rounds_of(track, servers, cells, of_runs)
+    pairs = list(combinations(servers, 2))
     others = [figure for figure in JUDGED if figure != track.figure]
-    other_effects = {
-        figure: pair_effects(servers, rounds_of(track, servers, cells, of_runs, figure), rules)
-        for figure in others
+    of_figures = {
+        figure: rounds_of(track, servers, cells, figure) for figure in (track.figure, *others)
     }
+    fits = {figure: (blocks, fit_of(servers, blocks)) for figure, blocks in of_figures.items()}
 
-    comparisons = []
-    for both, effect in race_effects(servers, rounds, rules).items():
-        shared = len(differences(*both, rounds))
-        entry = _comparison((track, track.figure), both, effect, shared, cells)
-        known = [
-            _comparison((track, figure), both, effects[both], shared, cells)
-            for figure, effects in other_effects.items()
-        ]
-        comparisons.append(replace(entry, others=compared_figures(known)))
-    return comparisons
+    def compared(figure: Figure, both: tuple[str, str]) -> Comparison:
+        share = deciding if figure == track.figure else other
+        rules = replaced(share, error=share.error / len(pairs))
+        blocks, fit = fits[figure]
+        shared = sum(all(math.isfinite(one.get(name, math.inf)) for name in both) for one in blocks)
+        effect = compare(*both, blocks, fit, rules)
+        return _comparison((track, figure), both, effect, shared, cells)
+
+    return [
+        replace(
+            compared(track.figure, both),
+            others=compared_figures([compared(figure, both) for figure in others]),
+        )
+        for both in pairs
+    ]
 
 
 def _comparison(
     what: tuple[Track, Figure],
     both: tuple[str, str],
-    adjusted: RaceEffect | None,
+    compared: Compared | None,
     shared: int,
     cells: Sequence[CellResult],
 ) -> Comparison:
@@ -292,7 +339,7 @@ def _comparison(
     track, figure = what
     one, other = both
     kinds = kinds_of(cells)
-    effect = adjusted.effect if adjusted is not None else None
+    effect = None if compared is None else _effect(compared)
     if effect is not None and figure == GOODPUT:
         effect = effect.inverted()
     pair = SamplePair(
@@ -306,7 +353,14 @@ def _comparison(
         reason=f"too few runs ({shared})" if effect is None else None,
         may_be_delay=effect is not None and _may_be_delay(track, figure, both, cells),
     )
-    return comparison_of(pair, figure, adjusted.p_adjusted if adjusted is not None else None)
+    return comparison_of(pair, figure, compared.p_adjusted if compared is not None else None)
+
+
+def _effect(compared: Compared) -> Effect:
+    """In the form of comparisons that are analysed once."""
+    half_90 = max(0.0, math.log1p(compared.margin) - abs(compared.mean))
+    interval = Interval(compared.mean, compared.half, half_90)
+    return Effect(interval, compared.p, compared.blocks)
 
 
 def race_at(races: Sequence[Race] | None, level: RankingLevel) -> Race | None:
@@ -317,29 +371,43 @@ def race_at(races: Sequence[Race] | None, level: RankingLevel) -> Race | None:
 
 
 def ranked_by_race(level: RankingLevel, race: Race) -> RankingLevel:
-    """Contenders first, then the servers that fell behind, the last to drop out first; contenders
-    without a winner are tied. Servers that missed an objective or failed keep their order, because
-    when they dropped out says nothing about them."""
-    behind = [drop.server for drop in reversed(race.dropped_out) if drop.factor is not None]
-    order = [*race.contenders, *behind]
+    """Contenders first, then the servers that fell behind. Servers that missed an objective or
+    failed keep their order, because when they dropped out says nothing about them."""
+    behind = [drop for drop in race.dropped_out if drop.factor is not None]
+    if race.standings:
+        behind.sort(key=lambda drop: drop.factor or 0.0)
+    else:
+        behind.reverse()
+    order = [*race.contenders, *(drop.server for drop in behind)]
     places = {name: place for place, name in enumerate(order)}
-    tied = () if race.outcome == "winner" else race.contenders
+    relations = {one.server: one.relation for one in race.standings}
+    alike = () if race.outcome == "winner" else race.contenders
 
     def key(entry: RankingEntry) -> tuple[bool, int]:
         is_ranked = entry.status == "ranked"
         return not is_ranked, places.get(entry.label, len(places)) if is_ranked else 0
 
+    def related(entry: RankingEntry, kind: str) -> tuple[str, ...]:
+        """The contenders of this kind; a pair is as uncertain as its less certain server."""
+        if entry.label not in alike:
+            return ()
+        own = relations.get(entry.label, "tied")
+        return tuple(
+            name
+            for name in names
+            if name != entry.label
+            and ("open" if "open" in (own, relations.get(name, "tied")) else "tied") == kind
+        )
+
     entries = sorted(level.entries, key=key)
-    names = [entry.label for entry in entries if entry.status == "ranked" and entry.label in tied]
+    names = [entry.label for entry in entries if entry.status == "ranked" and entry.label in alike]
     return replace(
         level,
         entries=tuple(
             replace(
                 entry,
-                tied_with=tuple(name for name in names if name != entry.label)
-                if entry.label in names
-                else (),
-                undecided_with=(),
+                tied_with=related(entry, "tied"),
+                undecided_with=related(entry, "open"),
             )
             for entry in entries
         ),

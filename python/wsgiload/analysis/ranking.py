@@ -129,7 +129,7 @@ def _entry(place: _Place) -> RankingEntry:
         workers=settings.workers if settings is not None else None,
         threads=settings.threads if settings is not None else None,
         tied_with=(),
-        error_ratio=_error_ratio(runs),
+        error_ratio=error_ratio(runs),
         few_requests_beyond=any(_has_few_requests(cell) for cell in runs),
         services=_services(runs),
     )
@@ -148,7 +148,7 @@ def _without_errors(entries: Sequence[RankingEntry], allowed: float | None) -> l
     ]
 
 
-def _error_ratio(runs: Sequence[CellResult]) -> float:
+def error_ratio(runs: Sequence[CellResult]) -> float:
     """The share of errors that are not due to the generator."""
     known = [cell.outcomes for cell in runs if cell.outcomes is not None]
     scheduled = sum(one.scheduled for one in known)
@@ -181,14 +181,15 @@ def _status(place: _Place) -> Status:
         return "invalid" if answered else "failed"
     if all(_has_no_result(cell) for cell in place.runs):
         return "failed"
-    return "ranked" if all(_sustained(cell) for cell in place.runs) else "overloaded"
+    return "ranked" if all(sustained(cell) for cell in place.runs) else "overloaded"
 
 
 def _has_no_result(cell: CellResult) -> bool:
     return cell.failure is not None or cell.outcomes is None or cell.outcomes.ok == 0
 
 
-def _sustained(cell: CellResult) -> bool:
+def sustained(cell: CellResult) -> bool:
+    """Whether the server kept up in this run, with hardly any errors."""
     outcomes, rates = cell.outcomes, cell.rate_result
     if cell.failure is not None or outcomes is None or not outcomes.scheduled or rates is None:
         return False

@@ -235,7 +235,7 @@ def capacity(
 
 def _plan(app: str | None, flags: Mapping[str, Any]) -> CapacityPlan:
     objective = parse_objective(flags["slo"], strict=flags["slo_strict"])
-    confirm_duration = flags["confirm_duration"] or CONFIRM_FACTOR * flags["duration"]
+    confirm_duration = flags["confirm_duration"] or CONFIRM_FACTOR * (flags["duration"] or 0.0)
     return CapacityPlan(
         experiment=_shortened(_experiment(app, flags), flags["budget"]),
         objective=objective,

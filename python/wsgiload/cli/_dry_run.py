@@ -13,7 +13,7 @@ from wsgiload.capacity_search.rates import SHARES
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.provide import named_interpreters, needs_app
 from wsgiload.experiment.estimate import experiment_s
-from wsgiload.experiment.plan import Cell, Experiment, expand, plain
+from wsgiload.experiment.plan import Experiment, expand, plain
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Policy
@@ -90,9 +90,12 @@ def resolved_plan(
         order=None if is_rateless else tuple(cell.id for cell in order),
         settings=_planned_settings(experiment, servers),
         intervention_runs=len(further),
-        load_seconds=sum(experiment.load_of(cell.run).load_ns_at(cell.level) for cell in cells)
-        / NS_PER_S,
-        estimated_seconds=_estimated_s(cells, experiment),
+        load_seconds=_within_budget(
+            sum(experiment.load_of(cell.run, cell.level).load_ns_at(cell.level) for cell in cells)
+            / NS_PER_S,
+            experiment,
+        ),
+        estimated_seconds=_within_budget(experiment_s(cells, experiment), experiment),
         conclusions=tuple(conclusions),
     )
     unknown = {"levels": None} if is_rateless else {}
@@ -157,9 +160,8 @@ def _planned_settings(
     }
 
 
-def _estimated_s(cells: Sequence[Cell], experiment: Experiment) -> float:
-    """The expected duration in seconds; that of a race is at most its budget."""
-    planned_s = experiment_s(cells, experiment)
+def _within_budget(seconds: float, experiment: Experiment) -> float:
+    """The planned seconds; a race skips most of its plan."""
     if experiment.budget_ns is None:
-        return planned_s
-    return min(planned_s, experiment.budget_ns / NS_PER_S)
+        return seconds
+    return min(seconds, experiment.budget_ns / NS_PER_S)

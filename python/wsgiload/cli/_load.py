@@ -80,6 +80,7 @@ STOP_TIMEOUT_S = 1.0
 
 # Of options whose default depends on the command.
 DEFAULTS_IN_WORDS = {
+    "warmup": "0s",
     "max_connections": "4,096, or fewer if there are not enough file descriptors or ports",
     "seed": "a new one for each load, stored in its report",
 }

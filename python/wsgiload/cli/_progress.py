@@ -22,8 +22,10 @@ from wsgiload.report.words import (
     verdict_words,
 )
 from wsgiload.sampling.running_load import RunningLoad
-from wsgiload.sweeps.outlook import Outlook
+from wsgiload.sweeps.outlook import Outlook, standing_words
+from wsgiload.sweeps.raced import NextLaunch
 from wsgiload.sweeps.sweep import SweepEvents
+from wsgiload.units import level_words
 
 
 class Progress(SweepEvents):
@@ -39,6 +41,7 @@ class Progress(SweepEvents):
         self._outlook = Outlook()
         self._left_s: float | None = None
         self._left_since_ns = 0
+        self._block = 0
 
     def message(self, text: str) -> None:
         self._print_line(text)
@@ -84,6 +87,28 @@ class Progress(SweepEvents):
         self._view.print_page_line(f"{heading} … {text}")
         print_status(f"{text} (about {format_span(self._left_s)} left)" if self._left_s else text)
 
+    def launch_started(self, launch: NextLaunch) -> None:
+        self._expect(launch.left_s)
+        block, server = launch.cells[0].run, launch.cells[0].server
+        if block > self._block:
+            self._block = block
+            if block > 1:
+                words = standing_words(launch.state)
+                self._print_line(f"after {plural(block - 1, 'block')}: {words}")
+        self._heading = f"[block {block}] {server}"
+        standing = standing_words(launch.state) if block > 1 else None
+        self._show(self._heading, None, standing)
+
+    def launch_ended(self, results: Sequence[CellResult]) -> None:
+        heading, self._heading = self._heading, None
+        by_level = sorted(results, key=lambda one: one.rate or one.connections or 0.0)
+        levels = [
+            f"{text} at {level_words(one.rate, one.connections)}"
+            for one in by_level
+            if (text := _result_words(one, only_invalid=True)) is not None
+        ]
+        self._print_line(f"{heading} … {'; '.join(levels)}")
+
     def intervention_started(self, cell: Cell, half: Half) -> None:
         how = "with its CPU limit" if half == "limited" else "without its CPU limit"
         self._show(f"{trial_words(cell.id)}, {how}")
@@ -106,8 +131,8 @@ class Progress(SweepEvents):
             self._print_line(text)
 
 
-def _result_words(summary: CellResult) -> str | None:
-    """The result of a cell in words; None if it has none."""
+def _result_words(summary: CellResult, *, only_invalid: bool = False) -> str | None:
+    """The result of a cell in words, with its verdict; None if it has none."""
     failure, outcomes = summary.failure, summary.outcomes
     if failure is not None:
         return f"failed: {failure.message}"
@@ -116,4 +141,7 @@ def _result_words(summary: CellResult) -> str | None:
     quantile = 0.99 if enough_requests(outcomes.scheduled, 0.99) else 0.5
     bounds = (summary.offered_quantiles_ns or {}).get(str(quantile))
     figure = format_bounds(bounds, quantile, outcomes)
-    return f"{quantile_name(quantile)} {figure}, {verdict_words(summary.verdict)}"
+    words = f"{quantile_name(quantile)} {figure}"
+    if only_invalid and summary.verdict.status != "invalid":
+        return words
+    return f"{words}, {verdict_words(summary.verdict)}"

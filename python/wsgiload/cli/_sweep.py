@@ -23,7 +23,7 @@ from wsgiload.analysis.threshold import (
 )
 from wsgiload.capacity_search.rates import require_rates
 from wsgiload.cli._decide import code_of_answer
-from wsgiload.cli._declared import FILE, FOLDER, declared_options
+from wsgiload.cli._declared import DURATION, FILE, FOLDER, declared_options
 from wsgiload.cli._dry_run import (
     require_importable_app,
     require_possible_intervention,
@@ -44,7 +44,6 @@ from wsgiload.cli._options import (
     NAMES,
     RATES,
     ambiguous_options,
-    duration_option,
     output_options,
     request_options,
     request_options_of,
@@ -65,6 +64,7 @@ from wsgiload.experiment.variables import variables_of
 from wsgiload.findings.over_cells import alarms_over_cells
 from wsgiload.limits import enter_scope
 from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, load_plan
+from wsgiload.loads.public_options import LoadOptions
 from wsgiload.options import Command
 from wsgiload.program import command_line
 from wsgiload.report import preflight_lines, print_first_screen, print_sweep, terminal
@@ -126,13 +126,23 @@ _level_options = together(
 )
 
 
+# The defaults of the phases depend on the design.
+_PHASES = {"warmup": "2s, 0.5s in a race", "cooldown": "1s, 0.2s in a race"}
+
+
+def _load_defaults(command: Command) -> LoadOptions:
+    if command == "sweep":
+        return replace(SWEEP_DEFAULTS, warmup=None, cooldown=None)
+    return SWEEP_DEFAULTS
+
+
 def experiment_options(command: Command) -> Option[Any]:
     """The options that ``wsgiload sweep`` and ``capacity`` share."""
     return together(
         declared_options(
-            SWEEP_DEFAULTS,
+            _load_defaults(command),
             command,
-            {"max_connections": f"{DEFAULT_MAX_CONNECTIONS:,}", "seed": "1"},
+            {"max_connections": f"{DEFAULT_MAX_CONNECTIONS:,}", "seed": "1", **_PHASES},
         ),
         ambiguous_options,
         option(
@@ -160,7 +170,14 @@ def experiment_options(command: Command) -> Option[Any]:
 @click.command(cls=GridCommand, examples=EXAMPLES)
 @click.argument("app", required=False)
 @_level_options
-@duration_option()
+@option(
+    "Load",
+    "-d",
+    "-z",
+    "--duration",
+    type=DURATION,
+    help="Duration of the measurement.  [default: as long as p99 needs; 10s with --runs, --compare or --slo]",
+)
 @experiment_options("sweep")
 @option(
     "Procedure",

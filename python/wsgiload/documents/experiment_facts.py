@@ -117,6 +117,13 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     Unit: s. Source: plan. Null: no race."""
     qualifying: QualifyingFacts | None = None
     """The short trials before the race. Source: plan. Null: no short trials."""
+    margin: NonNegativeFloat | None = None
+    """Smallest difference between servers that matters (`--margin`). Unit: ratio. Source: plan.
+    Null: no race, or a race with an objective."""
+    planned_blocks: NonNegativeFloat | None = None
+    """Number of blocks that the budget of a race allows if no server drops out. Early blocks need
+    more evidence than this one. Unit: blocks. Source: plan. Null: no race, or a race with an
+    objective."""
     aggregate: Literal["interval", "trim"] = "interval"
     """How runs are combined: `interval` (mean with confidence interval) or `trim` (mean with
     confidence interval, and mean without the lowest and the highest run). Source: plan."""

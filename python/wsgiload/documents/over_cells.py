@@ -161,6 +161,28 @@ class RaceDropout(Document, frozen=True, kw_only=True):
     rounds of short trials. Source: cells."""
 
 
+class RaceStanding(Document, frozen=True, kw_only=True):
+    """A server compared with the leader of a race, the first of `contenders`."""
+
+    server: str
+    """Name of the server. Source: cells."""
+    relation: Literal["behind", "tied", "open", "failed"]
+    """`behind` (its p99 is larger, or its goodput smaller, with 95 % confidence for all servers
+    together), `tied` (the difference is smaller than `margin` of the experiment, with 95 %
+    confidence), `open` (neither is certain yet) or `failed` (at least two launches failed). Source:
+    cells."""
+    rounds: NonNegativeInt
+    """Number of blocks on which `factor` is based, without disturbed launches. Unit: blocks.
+    Source: cells."""
+    factor: NonNegativeFloat | None
+    """This server's p99 divided by the leader's; in a closed loop, the leader's goodput divided by
+    this server's. Geometric mean over blocks. Unit: ratio. Source: cells. Null: the servers have no
+    common block."""
+    interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
+    """Lower and upper end of the 95 % confidence interval of `factor`, valid after every block.
+    Unit: ratio. Source: cells. Null: fewer than two common blocks."""
+
+
 class Race(Document, frozen=True, kw_only=True):
     """A [race](experiments.md#races) (`--budget`) between all servers with one app at one load
     level."""
@@ -171,8 +193,9 @@ class Race(Document, frozen=True, kw_only=True):
     """Number of connections in a closed loop. Unit: connections. Source: plan. Null: open loop."""
     app: str | None
     """The app of the servers. Source: cells. Null: unknown."""
-    outcome: Literal["winner", "ties", "undecided", "failed"]
-    """`winner`, `ties` (further rounds are unlikely to separate the remaining servers), `undecided`
+    outcome: Literal["winner", "ties", "leader", "undecided", "failed"]
+    """`winner`, `ties` (the contenders differ by less than the margin), `leader` (no contender is
+    better than the first by more than the margin, but which are equal is open), `undecided`
     (the budget or the number of rounds was used up before a decision, or the generator's delay may
     explain the difference) or `failed` (every server failed or, with `--slo`, none meets the
     objective). Source: cells."""
@@ -181,6 +204,9 @@ class Race(Document, frozen=True, kw_only=True):
     cells."""
     dropped_out: tuple[RaceDropout, ...]
     """Servers that dropped out. Source: cells."""
+    standings: tuple[RaceStanding, ...] = ()
+    """All servers but the leader, contenders first. Source: cells. Empty: a race with an
+    objective."""
     margin: NonNegativeFloat | None
     """Upper bound on the relative difference between the figures of the first server in
     `contenders` and of any other contender, with 95 % confidence. Unit: ratio. Source: cells. Null:

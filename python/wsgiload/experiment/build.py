@@ -6,6 +6,7 @@ Messages name the flags of the command line; the Python API uses the same names.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from wsgiload.experiment.plan import Experiment, ResourceLimits, ServedApp, Size
 from wsgiload.experiment.procedure import SETTLE_IN_RACE_NS, usual_procedure
 from wsgiload.experiment.public_options import ServerOptions, SupportingService, SweepOptions
 from wsgiload.experiment.services import supporting_services_of
-from wsgiload.experiment.settings import MAX_ROUNDS, raced, runs_to_compare
+from wsgiload.experiment.settings import MAX_ROUNDS, raced, resolve_servers, runs_to_compare
 from wsgiload.experiment.variables import variables_of
 from wsgiload.loads.descriptors import default_max_connections
 from wsgiload.loads.options import Level, settings_of
@@ -38,6 +39,9 @@ from wsgiload.loads.public_options import LoadOptions, RequestOptions
 from wsgiload.units import seconds_to_ns
 
 DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
+DEFAULT_BUDGET_S, DEFAULT_DURATION_S = 300.0, 10.0
+# Of the slices of one launch, which follow each other.
+RACE_DEFAULTS = LoadOptions(warmup=0.5, cooldown=0.2, seed=1)
 SWEEP_DEFAULTS = LoadOptions(warmup=2.0, cooldown=1.0, seed=1)
 
 
@@ -50,7 +54,8 @@ class SweepSpec:
     rates: Sequence[float] | None = None
     connections: Sequence[int] | None = None
     servers: Sequence[str] | None = None
-    duration: float = 10.0
+    # In seconds; None: 10, or in a race as long as p99 needs.
+    duration: float | None = None
     load: LoadOptions = field(default_factory=LoadOptions)
     request: RequestOptions = field(default_factory=RequestOptions)
     server: ServerOptions = field(default_factory=ServerOptions)
@@ -88,7 +93,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         app=served.app,
         app_dir=served.app_dir,
         request=served.request,
-        load=settings_of(load, seconds_to_ns(spec.duration)),
+        load=settings_of(load, _duration_ns(spec)),
         levels=levels_of(spec.rates, spec.connections),
         servers=None if spec.servers is None and not own_servers else tuple(spec.servers or ()),
         own_servers=own_servers,
@@ -120,7 +125,45 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         "name the directory with --chdir or --pythonpath, or the environment with --python",
     )
     require_own_folders(experiment)
-    return _repeated(experiment, options)
+    budget_s = _budget_s(experiment, spec) if _is_raced(spec) else None
+    if budget_s is None:
+        return _repeated(experiment, options)
+    slices = replace(
+        load,
+        **{
+            name: getattr(RACE_DEFAULTS, name)
+            for name in ("warmup", "cooldown")
+            if getattr(spec.load, name) is None
+        },
+    )
+    sliced = replace(
+        experiment,
+        load=settings_of(slices, _duration_ns(spec)),
+        is_sliced=spec.duration is None,
+        margin=options.margin,
+    )
+    return _raced(sliced, options, seconds_to_ns(budget_s))
+
+
+def _duration_ns(spec: SweepSpec) -> int:
+    return seconds_to_ns(DEFAULT_DURATION_S if spec.duration is None else spec.duration)
+
+
+def _is_raced(spec: SweepSpec) -> bool:
+    """Whether the experiment ends when the question is decided. Anything that fixes the trials
+    fixes the design."""
+    options = spec.options
+    if options.slo or options.compare or options.budget is not None:
+        return not options.slo and options.budget is not None
+    return all(one is None for one in (options.runs, options.intervene, spec.duration))
+
+
+def _budget_s(experiment: Experiment, spec: SweepSpec) -> float | None:
+    """The budget of a race; None if there is nothing to decide."""
+    if spec.options.budget is not None:
+        return spec.options.budget
+    rivals = Counter(variant.app for variant in resolve_servers(experiment).values())
+    return DEFAULT_BUDGET_S if len(rivals) == 1 and max(rivals.values()) > 1 else None
 
 
 def _repeated(experiment: Experiment, options: SweepOptions) -> Experiment:
@@ -144,9 +187,11 @@ def _raced(experiment: Experiment, options: SweepOptions, budget_ns: int) -> Exp
             "--intervene": options.intervene,
         },
     )
-    settle_ns = SETTLE_IN_RACE_NS if options.settle is None else seconds_to_ns(options.settle)
-    procedure = usual_procedure(MAX_ROUNDS, settle_ns, options.reruns, options.aggregate)
     slo = tuple(options.slo)
+    # Without an objective, a disturbed launch is recognised by its figure, and does not count.
+    usual_ns, reruns = (SETTLE_IN_RACE_NS, options.reruns) if slo else (0, options.reruns or 0)
+    settle_ns = usual_ns if options.settle is None else seconds_to_ns(options.settle)
+    procedure = usual_procedure(MAX_ROUNDS, settle_ns, reruns, options.aggregate)
     return raced(replace(experiment, procedure=procedure, budget_ns=budget_ns, slo=slo))
 
 

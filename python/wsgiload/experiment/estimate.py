@@ -20,7 +20,7 @@ REPORT_S = 15.0
 def trial_s(cell: Cell, experiment: Experiment) -> float:
     """The expected duration of one trial in seconds, with the minimum wait for a quiet host."""
     waited_ns = min(experiment.procedure_of(cell.run).settle_ns, MIN_WAIT_NS)
-    load_ns = experiment.load_of(cell.run).load_ns_at(cell.level)
+    load_ns = experiment.load_of(cell.run, cell.level).load_ns_at(cell.level)
     return (load_ns + waited_ns) / NS_PER_S + USUAL_OVERHEAD_S
 
 

@@ -26,7 +26,7 @@ from wsgiload.experiment.bundled_apps import request_of
 from wsgiload.experiment.procedure import Procedure
 from wsgiload.experiment.public_options import SupportingService
 from wsgiload.experiment.public_request import public_request
-from wsgiload.experiment.qualifying import Qualifying
+from wsgiload.experiment.qualifying import Qualifying, slice_ns
 from wsgiload.experiment.redaction import show_values_of
 from wsgiload.experiment.variables import with_secrets, without_secrets
 from wsgiload.host.cpus import parse_cpu_list
@@ -48,6 +48,8 @@ def _cpu_list(text: str) -> tuple[int, ...] | None:
 # The commands that launch servers.
 _LAUNCHING: tuple[Command, ...] = ("sweep", "capacity")
 
+# Time to launch, probe and stop a typical server.
+AROUND_A_LAUNCH_S = 2.0
 MIN_SAMPLE_INTERVAL_NS, MAX_SAMPLE_INTERVAL_NS = 1_000_000, NS_PER_S
 
 
@@ -153,6 +155,10 @@ class Experiment:
     budget_ns: int | None = None
     # The first runs of a race, with short trials.
     qualifying: Qualifying | None = None
+    # The smallest difference that matters in a race.
+    margin: float = 0.1
+    # Whether each measurement of a race is only as long as p99 needs.
+    is_sliced: bool = False
     out: Path = Path(".wsgiload/runs")
     procedure: Procedure = field(default_factory=Procedure)
     # The description from an experiment file.
@@ -203,10 +209,17 @@ class Experiment:
         """Whether this run belongs to the qualifying rounds of a race."""
         return self.qualifying is not None and run <= self.qualifying.rounds
 
-    def load_of(self, run: int) -> LoadSettings:
-        """The load settings of this run."""
+    @property
+    def is_race(self) -> bool:
+        """Whether blocks of launches are analysed until the best server is known."""
+        return self.budget_ns is not None and not self.slo
+
+    def load_of(self, run: int, level: Level) -> LoadSettings:
+        """The load settings of this run at this level."""
         if self.qualifying is not None and self.is_qualifying(run):
             return self.qualifying.load
+        if self.is_sliced:
+            return replace(self.load, duration_ns=slice_ns(level))
         return self.load
 
     def procedure_of(self, run: int) -> Procedure:
@@ -259,6 +272,19 @@ def expand(experiment: Experiment, servers: tuple[str, ...]) -> tuple[Cell, ...]
                     seed = arrival_seed(experiment.seed, level, run)
                     cells.append(Cell(server, level, run, seed))
     return tuple(cells)
+
+
+def levels_down(experiment: Experiment) -> list[Level]:
+    """The levels, the highest load first."""
+    return sorted(experiment.levels, key=lambda one: -(one.rate_per_s or one.connections or 0.0))
+
+
+def planned_blocks(experiment: Experiment, servers: int) -> float:
+    """The number of blocks within the budget of a race if no server drops out and only the highest
+    level is measured."""
+    highest = levels_down(experiment)[0]
+    launch_s = experiment.load_of(1, highest).load_ns_at(highest) / NS_PER_S + AROUND_A_LAUNCH_S
+    return max(1.0, (experiment.budget_ns or 0) / NS_PER_S / launch_s / servers)
 
 
 def _blocks(experiment: Experiment) -> list[tuple[Level, ...]]:
@@ -315,6 +341,8 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         reruns=procedure.reruns,
         budget_s=None if experiment.budget_ns is None else experiment.budget_ns / NS_PER_S,
         qualifying=_qualifying_facts(experiment.qualifying),
+        margin=experiment.margin if experiment.is_race else None,
+        planned_blocks=planned_blocks(experiment, len(servers)) if experiment.is_race else None,
         aggregate=procedure.aggregate,
         slo=experiment.slo or None,
         cpus=limits.cpus,

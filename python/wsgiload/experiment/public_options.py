@@ -16,7 +16,7 @@ from wsgiload.catalogue.user_server import parse_command
 from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.variables import parse_variable
 from wsgiload.loads.public_options import Keepalive
-from wsgiload.options import ASSIGNMENT, DURATION, PORT, Command, Text, Whole, option
+from wsgiload.options import ASSIGNMENT, DURATION, MARGIN, PORT, Command, Text, Whole, option
 
 # The values of each factor.
 Grid = Mapping[str, Sequence[str | int]]
@@ -187,20 +187,25 @@ class SweepOptions:
         name: Name of the experiment, used in the name of the run directory. Default: the app's
             name.
         runs: Number of runs of each server at each load level, in random order and with new server
-            processes. Default: 1, at least 6 with --compare, or as many as --budget allows.
+            processes. Fixes the design. Default: as many as the decision needs within --budget; at
+            least 6 with --compare; 1 if --duration is given or there is nothing to compare.
         compare: Measure enough runs to compare the servers, at least 6.
-        budget: Compare the servers within this time (a race). Clearly slower servers drop out, and
+        budget: Decide which server is best within this time (a race). Slower servers drop out, and
             the others get more runs. With --slo, the configuration that meets the objective with
-            the least memory wins.
+            the least memory wins. Default: 5m, unless --runs, --duration, --compare, --slo or
+            --intervene is given.
+        margin: Smallest difference between servers that matters in a race, as a share; servers
+            within it are tied.
         aggregate: Method for combining the runs of each server at each load level: interval (mean
             with confidence interval) or trim (adds a trimmed mean).
         slo: Objective, such as 'p99<50ms' (repeatable). The report recommends the configuration
             that meets it at the highest rate; ties go to the lowest memory use. Implies
             --compare unless --budget is given.
-        settle: Maximum wait for an idle host before each trial. Default: 0s if --runs is 1, 10s
-            with --budget, otherwise 2m.
+        settle: Maximum wait for an idle host before each trial. Default: 0s in a single run
+            and in a race, 10s with --budget and --slo, otherwise 2m.
         reruns: Maximum number of reruns of a trial that is disturbed by the host, or invalid
-            because of the generator, the host or the plan. Default: 1 if --runs is 1, otherwise 3.
+            because of the generator, the host or the plan. Default: 1 if --runs is 1, 0 in
+            a race, otherwise 3.
         intervene: Add pairs of runs with and without the CPU limit for each server at each load
             level. The number of pairs is --runs, or 6 if --runs is 1.
         sample_interval: Interval between samples of the server's resource use.
@@ -213,6 +218,7 @@ class SweepOptions:
     runs: int | None = option(None, "Procedure", Whole(1, 1000), only=_SWEEP)
     compare: bool = option(False, "Procedure", bool, only=_SWEEP)
     budget: float | None = option(None, "Procedure", DURATION, only=_SWEEP)
+    margin: float = option(0.1, "Procedure", MARGIN, only=_SWEEP)
     aggregate: Method = option("interval", "Procedure", get_args(Method), only=_SWEEP)
     slo: Sequence[str] = option((), "Procedure", only=_SWEEP, repeatable=True)
     settle: float | None = option(None, "Procedure", DURATION, only=_SWEEP)

@@ -13,13 +13,14 @@ from wsgiload.catalogue.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.catalogue.names import ServerVariant, load_catalogue
 from wsgiload.errors import UsageError
 from wsgiload.experiment.estimate import REPORT_S, experiment_s, longest_s
-from wsgiload.experiment.plan import Cell, Experiment, Size
-from wsgiload.experiment.qualifying import qualifying_of, trials_of
+from wsgiload.experiment.plan import Cell, Experiment, Size, planned_blocks
+from wsgiload.experiment.qualifying import qualifying_of
 from wsgiload.statistics.effect import MIN_RUNS, runs_needed
 from wsgiload.units import NS_PER_S
 
 # Rounds of a race. The more rounds, the smaller the share of the error probability for each.
 MAX_ROUNDS = 20
+MAX_BLOCKS = 60
 
 
 def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
@@ -99,16 +100,13 @@ def max_pairs(servers: Mapping[str, ServerVariant]) -> int:
 def raced(experiment: Experiment) -> Experiment:
     """The experiment as a race within its budget, with qualifying rounds and the maximum number of
     rounds."""
-    rivals = Counter(variant.app for variant in resolve_servers(experiment).values())
-    qualifying = qualifying_of(
-        max(rivals.values()),
-        experiment.load,
-        experiment.levels,
-        has_objective=bool(experiment.slo),
-    )
+    servers = resolve_servers(experiment)
+    if experiment.is_race:
+        # Enough blocks for two servers, of which the others drop out at once.
+        blocks = planned_blocks(experiment, min(2, len(servers)))
+        return replace(experiment, runs=min(MAX_BLOCKS, max(1, math.ceil(blocks))))
+    qualifying = qualifying_of(experiment.load, experiment.levels)
     planned = replace(experiment, qualifying=qualifying)
-    if qualifying is None:
-        return replace(planned, runs=rounds_within(planned))
 
     # Fewer configurations race if the budget is too short for enough rounds on a busy host.
     busy_s = longest_s([Cell("", experiment.levels[0], racing_run(planned), seed=0)], planned)
@@ -154,7 +152,7 @@ def qualifying_s(experiment: Experiment) -> float:
     if experiment.qualifying is None:
         return 0.0
     servers = len(resolve_servers(experiment))
-    return trials_of(experiment.qualifying, servers) * _block_s(experiment, 1)
+    return servers * _block_s(experiment, 1)
 
 
 def round_s(experiment: Experiment) -> float:

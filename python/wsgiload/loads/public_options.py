@@ -62,10 +62,12 @@ class LoadOptions:
     """How requests are sent. Durations are in seconds.
 
     Args:
-        warmup: Duration of the warm-up before the measurement.
+        warmup: Duration of the warm-up before the measurement. Default: 0 in a load; 2 s in a
+            sweep, 0.5 s in a race.
         warmup_requests: Extend the warm-up to at least this many scheduled requests. Requires an
             open loop.
-        cooldown: Duration of the cool-down after the measurement.
+        cooldown: Duration of the cool-down after the measurement. Default: 0 in a load; 1 s in a
+            sweep, 0.2 s in a race.
         arrivals: Inter-arrival distribution.
         on_busy: Action if the maximum number of connections is in use: queue the request (grow, or
             its synonym queue) or drop it (shed).

@@ -24,13 +24,11 @@ from wsgiload.report.cautions import cautions
 from wsgiload.report.command_line import start_of
 from wsgiload.report.level_sentences import (
     alone,
-    is_won_with_errors,
     quick_look,
     raced,
     tie,
     winner,
     with_errors,
-    won_with_errors,
 )
 from wsgiload.report.levels import by_app, main_level, ranked
 from wsgiload.report.question import limits_words, question_of
@@ -109,11 +107,10 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     status: Status
     if len(contenders) == 1:
         status, sentence = "decided", alone(best, main)
-    elif race is not None and is_won_with_errors(race, main):
-        status, sentence = "undecided", won_with_errors(race, main, best)
     elif race is not None:
         status = STATUSES[race.outcome]
-        sentence = raced(race, main, contenders, summary.comparisons or ())
+        margin = summary.experiment.margin or 0.1
+        sentence = raced(race, main, contenders, summary.comparisons or (), margin)
         needs = _race_needs(summary, race, main) if status == "undecided" else None
     elif not can_infer:
         status, sentence = "undecided", quick_look(best, main, contenders)
@@ -127,11 +124,11 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     else:
         status, sentence = "decided", winner(best, main, contenders, summary.comparisons or ())
 
-    is_leader = race is not None and status == "undecided"
+    is_leader = race is not None and race.outcome in ("undecided", "leader")
     alike = {best.label} if is_leader else _and_ties(best)
     recommended = leanest([entry for entry in contenders if entry.label in alike])
     saturation = saturation_sentence(summary, ranking)
-    has_winner = race is None or not (race.outcome == "failed" or is_won_with_errors(race, main))
+    has_winner = race is None or race.outcome != "failed"
     command_line = None if not has_winner else start_of(summary.cells, recommended.cell_ids)
     return Answer(
         question=question_of(summary, main),
@@ -147,7 +144,7 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
 
 def _race_needs(summary: Summary, race: Race, level: RankingLevel) -> str:
     errors = errors_to_resolve(summary.cells, level) if race.outcome == "failed" else None
-    return errors or race_needs(race, level, summary.experiment)
+    return errors or race_needs(race, level, summary)
 
 
 def _and_ties(entry: RankingEntry) -> set[str]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 
 from wsgiload.documents.answer import RankingEntry, RankingLevel
-from wsgiload.documents.cell_result import server_of
 from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.summary import Summary
 from wsgiload.experiment.estimate import runs_s
@@ -18,12 +16,10 @@ from wsgiload.statistics.effect import MAX_RUNS, PLANNED_FACTOR, runs_needed
 
 
 def compare_needs(summary: Summary) -> str:
-    """``repeat with --compare (10 runs per server and load level, about 24 min)``, the same numbers
-    as announced before the first trial."""
-    apps = {server_of(cell): cell.app for cell in summary.cells}
-    of_app = Counter(apps.get(server) for server in summary.experiment.servers)
-    pairs = max((math.comb(count, 2) for count in of_app.values()), default=0)
-    runs = runs_needed(pairs)
+    """The options that decide in the fewest minutes."""
+    if len({cell.app for cell in summary.cells}) == 1:
+        return "repeat without --runs and --duration (at most 5 min)"
+    runs = runs_needed(1)
     span = _span(summary, runs)
     return f"repeat with --compare ({runs} runs per server and load level, about {span})"
 

@@ -11,7 +11,7 @@ from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.documents.over_cells import ComparedFigure, Comparison, Race
 from wsgiload.report import words
 from wsgiload.report.over_runs import margin_words
-from wsgiload.report.races import NOBODY, dropped_words, open_words, tie_words
+from wsgiload.report.races import NOBODY, outcome_words
 from wsgiload.report.ranked_figures import aim, figure_words, leanest, size_words
 
 # At most this many other figures in which another server is better are mentioned.
@@ -39,21 +39,6 @@ def with_errors(level: RankingLevel) -> str:
         f"{entry.label} is not ranked: {words.format_ratio(entry.error_ratio)} of its requests "
         "failed."
         for entry in _with_errors(level)
-    )
-
-
-def is_won_with_errors(race: Race, level: RankingLevel) -> bool:
-    """Whether the winner of the race has errors that others do not have."""
-    return race.outcome == "winner" and any(
-        entry.label == race.contenders[0] for entry in _with_errors(level)
-    )
-
-
-def won_with_errors(race: Race, level: RankingLevel, best: RankingEntry) -> str:
-    """The winner is not recommended; the best so far is the fastest of the others."""
-    return (
-        f"{race.contenders[0]} has {aim(level)} at {level.level}, but requests failed. The best so "
-        f"far without errors is {best.label} ({figure_words(best, level)})."
     )
 
 
@@ -104,7 +89,7 @@ def winner(
     second = contenders[1]
     factor = _factor_words(best, second, main, comparisons)
     runs = words.plural(len(best.cell_ids), "run")
-    figure = "goodput" if main.rate is None else "p99"
+    figure = figure_of_level(main)
     compared = comparison_of(best.label, second.label, main, figure, comparisons)
     return (
         f"{best.label}{size_words(best)} has {aim(main)} at {main.level}: "
@@ -144,7 +129,7 @@ def tie(
 ) -> str:
     """The tied servers, and what may decide between them."""
     tied = [entry for entry in contenders if entry.label in best.tied_with]
-    figure = "goodput" if main.rate is None else "p99"
+    figure = figure_of_level(main)
     compared = [comparison_of(best.label, one.label, main, figure, comparisons) for one in tied]
     margins = [one.margin for one in compared if one is not None and one.margin is not None]
     margin = f"they differ by at most {margin_words(max(margins))}" if margins else ""
@@ -161,34 +146,27 @@ def raced(
     main: RankingLevel,
     contenders: Sequence[RankingEntry],
     comparisons: Sequence[Comparison],
+    margin: float,
 ) -> str:
-    """The outcome of a race."""
+    """The outcome of a race, with how far the others are behind."""
     remaining = [entry for entry in contenders if entry.label in race.contenders]
     if not remaining:
         return NOBODY
-    names = [entry.label for entry in remaining]
-    what, lead = f"{aim(main)} at {main.level}", figure_words(remaining[0], main)
-    if race.outcome == "winner":
-        ending = winner(remaining[0], main, contenders, comparisons)
-    elif race.outcome == "ties" and len(remaining) > 1:
-        figure = "goodput" if main.rate is None else "p99"
-        compared = [comparison_of(names[0], name, main, figure, comparisons) for name in names[1:]]
-        elsewhere = _better_elsewhere(remaining[0], remaining[1:], compared)
-        lean = _lean_words(remaining[0], remaining[1:])
-        ending = f"{tie_words(names, race.margin, what, lead)}{elsewhere}{lean}"
-    else:
-        ending = open_words(names, _untested(names, main, comparisons), what, lead)
-    return " ".join(part for part in (ending, dropped_words(race.dropped_out)) if part)
+    leader, *rivals = remaining
+    what, lead = f"{aim(main)} at {main.level}", figure_words(leader, main)
+    compared = [
+        comparison_of(leader.label, one.label, main, figure_of_level(main), comparisons)
+        for one in rivals
+    ]
+    elsewhere = _better_elsewhere(leader, rivals, compared)
+    lean = _lean_words(leader, rivals) if race.outcome == "ties" else ""
+    outcome = outcome_words(race, f"{leader.label}{size_words(leader)}", what, lead, margin)
+    return f"{outcome}{elsewhere}{lean}"
 
 
-def _untested(
-    names: Sequence[str], main: RankingLevel, comparisons: Sequence[Comparison]
-) -> list[str]:
-    """The servers that have no comparison with the first: too few rounds, or too few requests."""
-    leader, *others = names
-    figure = "goodput" if main.rate is None else "p99"
-    compared = {name: comparison_of(leader, name, main, figure, comparisons) for name in others}
-    return [name for name, one in compared.items() if one is None or one.factor is None]
+def figure_of_level(level: RankingLevel) -> str:
+    """The figure that ranks this level."""
+    return "goodput" if level.rate is None else "p99"
 
 
 def _better_elsewhere(

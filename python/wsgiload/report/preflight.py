@@ -50,6 +50,13 @@ def _of_runs(outlook: Preflight) -> list[str]:
 
 
 def _of_race(outlook: Preflight) -> list[str]:
+    if outlook.margin is not None and outlook.factor is not None:
+        return [
+            f"Measures {plural(outlook.servers, 'server')} in blocks until the best is known or "
+            f"tied within {100 * outlook.margin:.0f} %, for at most "
+            f"{format_span(outlook.budget_s)}. On a quiet host this separates differences of about "
+            f"{_percent(outlook.factor)} or more."
+        ]
     lines = _of_qualifying(outlook)
     if outlook.needed_runs is None or outlook.needed_s is None:
         return lines

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from wsgiload.documents.answer import RankingLevel
-from wsgiload.documents.experiment_facts import ExperimentFacts
-from wsgiload.documents.over_cells import Race, RaceDropout
+from wsgiload.documents.over_cells import Race, RaceStanding
+from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.ranked_figures import enough_s
@@ -16,51 +16,72 @@ from wsgiload.report.ranked_figures import enough_s
 STATUSES: dict[str, Literal["decided", "tie", "undecided"]] = {
     "winner": "decided",
     "ties": "tie",
+    "leader": "decided",
     "undecided": "undecided",
     "failed": "undecided",
 }
-MAX_DROPS = 3
-# Launch, probes and stop of a server, and the shortest wait for a quiet host.
-_AROUND_A_TRIAL_S = 7.0
+MAX_SHOWN = 3
+# Wider intervals are not worth printing; larger factors have one decimal.
+UNKNOWN_FACTOR, LARGE_FACTOR = 20.0, 10.0
 NOBODY = "Every server failed at this load level: too many requests got no correct response."
 # Suggested budget factor if the remaining rounds are unknown.
 _TIMES_AS_LONG = 2
 
 
-def tie_words(names: Sequence[str], margin: float | None, aim: str, lead: str) -> str:
-    """``a and b are tied within 21 % for the lowest p99 at 400/s: a has 5.1 ms.``"""
-    within = "" if margin is None else f" within {100 * margin:.0f} %"
-    return f"{words.join_words(names)} are tied{within} for {aim}: {names[0]} has {lead}."
+def outcome_words(race: Race, leader: str, what: str, lead: str, margin: float) -> str:
+    """``a has the lowest p99 at 400/s: 5.1 ms. Behind it: b (1.31× [1.18, 1.45]).``"""
+    near = [one for one in race.standings if one.server in race.contenders]
+    tied = [one for one in near if one.relation == "tied"]
+    still_open = [one for one in near if one.relation != "tied"]
+    within = f"within {100 * margin:.0f} %"
+    if race.outcome == "winner":
+        parts = [f"{leader} has {what}: {lead}."]
+    elif race.outcome == "ties":
+        parts = [f"{_listed([leader, *_with_ratio(tied)])} are tied {within} for {what}: {lead}."]
+    elif race.outcome == "leader":
+        parts = [f"{leader} has {what} or is {within} of it: {lead}."]
+    elif near or not race.standings:
+        parts = [f"{leader} has {what} so far, {lead}, but the race is not decided."]
+    else:
+        parts = [f"{leader} has {what} so far, {lead}."]
+    if race.outcome != "ties" and tied:
+        are = "is" if len(tied) == 1 else "are"
+        parts.append(f"{_listed(_with_ratio(tied))} {are} tied with it {within}.")
+    if still_open:
+        may = "may be as good or better" if race.outcome == "undecided" else "may be as good"
+        parts.append(f"{_listed(_with_ratio(still_open))} {may}.")
+    behind = [one for one in race.standings if one.relation == "behind"]
+    if behind:
+        parts.append(f"Behind: {_listed(_with_ratio(behind))}.")
+    failed = [one.server for one in race.standings if one.relation == "failed"]
+    if failed:
+        parts.append(f"{words.join_words(failed)} failed.")
+    return " ".join(parts)
 
 
-def open_words(names: Sequence[str], untested: Sequence[str], aim: str, lead: str) -> str:
-    """``a has the lowest p99 at 400/s so far, 5.1 ms, but b is not significantly worse, and c was
-    not tested.``"""
-    leader, *others = names
-    if not others:
-        return f"{leader} is the only remaining server that sustained this load level ({lead})."
-    tested = [name for name in others if name not in untested]
-    parts = []
-    if tested:
-        are = "is" if len(tested) == 1 else "are"
-        parts.append(f"{words.join_words(tested)} {are} not significantly worse")
-    if untested:
-        were = "was" if len(untested) == 1 else "were"
-        parts.append(f"{words.join_words(untested)} {were} not tested against it")
-    return f"{leader} has {aim} so far, {lead}, but {', and '.join(parts)}."
+def _with_ratio(standings: Sequence[RaceStanding]) -> list[str]:
+    """``b (1.31× [1.18, 1.45])``; the last ones together."""
+    shown = [
+        one.server if one.factor is None else f"{one.server} ({_ratio_words(one)})"
+        for one in standings[:MAX_SHOWN]
+    ]
+    rest = standings[MAX_SHOWN:]
+    factors = [one.factor for one in rest if one.factor is not None]
+    if rest:
+        least = f" ({min(factors):.1f}× or more)" if factors else ""
+        shown.append(f"{len(rest)} more{least}")
+    return shown
 
 
-def dropped_words(dropped: Sequence[RaceDropout]) -> str:
-    """``Dropped out: c (behind a by a factor of 2.31 after 2 rounds).``; empty if no server did."""
-    if not dropped:
-        return ""
-    late = [drop for drop in dropped if not drop.in_qualifying]
-    early = len(dropped) - len(late)
-    shown = [f"{drop.server} ({_why(drop)})" for drop in late[:MAX_DROPS]]
-    more = len(late) - len(shown)
-    shown += [f"{more} more"] if more else []
-    shown += [f"{words.plural(early, 'configuration')} after short trials"] if early else []
-    return f"Dropped out: {words.join_words(shown)}."
+def _ratio_words(standing: RaceStanding) -> str:
+    factor, ends = standing.factor or 0.0, standing.interval_95
+    known = ends is not None and ends[1] / ends[0] < UNKNOWN_FACTOR
+    digits = f"{factor:.2f}×" if factor < LARGE_FACTOR else f"{factor:.1f}×"
+    return f"{digits} [{ends[0]:.2f}, {ends[1]:.2f}]" if known and ends is not None else digits
+
+
+def _listed(names: Sequence[str]) -> str:
+    return words.join_words(list(names))
 
 
 def objective_words(race: Race) -> str:
@@ -77,13 +98,6 @@ def objective_words(race: Race) -> str:
     return f"Of {count} configurations, {' and '.join(parts)}." if parts else ""
 
 
-def _why(drop: RaceDropout) -> str:
-    if drop.factor is None:
-        return "failed twice"
-    rounds = words.plural(drop.rounds, "round")
-    return f"behind {drop.behind} by a factor of {drop.factor:.2f} after {rounds}"
-
-
 def duration_needs(level: RankingLevel) -> str | None:
     """The duration of a trial with which servers can be compared; None if it was long enough."""
     ranked = [entry for entry in level.entries if entry.status == "ranked"]
@@ -93,17 +107,18 @@ def duration_needs(level: RankingLevel) -> str | None:
     return f"use --duration {enough_s(level.rate)}s, because p99 {needed} per trial"
 
 
-def race_needs(race: Race, level: RankingLevel, experiment: ExperimentFacts) -> str:
+def race_needs(race: Race, level: RankingLevel, summary: Summary) -> str:
     """The budget, or the duration of a trial, with which a decision is expected."""
     if race.outcome == "failed":
         return "use lower --rates; the reasons are listed below"
     if (needs := duration_needs(level)) is not None:
         return needs
-    budget_s = experiment.budget_s or 0.0
-    if race.rounds_left is None:
+    budget_s = summary.experiment.budget_s or 0.0
+    launches = {(cell.run, cell.id.rpartition("@")[0]) for cell in summary.cells}
+    if race.rounds_left is None or not launches:
         minutes = math.ceil(_TIMES_AS_LONG * budget_s / 60)
         return f"use --budget {minutes}m, because this budget is too short for a decision"
-    load_s = experiment.warmup_s + experiment.duration_s + (experiment.cooldown_s or 0.0)
-    further_s = race.rounds_left * len(race.contenders) * (load_s + _AROUND_A_TRIAL_S)
+    # The whole budget was used, as the race is not decided.
+    further_s = race.rounds_left * len(race.contenders) * budget_s / len(launches)
     minutes = math.ceil((budget_s + further_s) / 60)
-    return f"run about {words.plural(race.rounds_left, 'more round')} (--budget {minutes}m)"
+    return f"measure about {further_s:.0f} s more (--budget {minutes}m)"

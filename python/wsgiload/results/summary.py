@@ -89,7 +89,7 @@ def summarise_cell(record: CellRecord, variant: ServerVariant, setting: Setting)
     cell, load, experiment = record.cell, record.load, setting.experiment
     environment, settled = record.environment, record.settled
     is_cold = variant.variant.cold
-    planned = experiment.load_of(cell.run)
+    planned = experiment.load_of(cell.run, cell.level)
     warmup_ns = 0 if is_cold else planned.warmup_ns_at(cell.level)
 
     return CellResult(

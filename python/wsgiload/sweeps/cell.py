@@ -75,15 +75,31 @@ def run_cell(
 ) -> CellRecord:
     """Measure one cell. If the server fails, the record contains the failure; after Ctrl-C, it is
     marked as interrupted."""
+    return run_launch([cell], variant, environment, bench, log_path, concurrency)[0]
+
+
+def run_launch(
+    cells: Sequence[Cell],
+    variant: ServerVariant,
+    environment: Environment,
+    bench: Bench,
+    log_path: Path,
+    concurrency: Concurrency | None = None,
+) -> list[CellRecord]:
+    """Start the server once and measure these cells, one after the other. A failure or an overload,
+    which would disturb the next cell, ends the launch, so there may be fewer records than cells."""
     setting, experiment = bench.setting, bench.setting.experiment
     request = experiment.served(variant.app).request
-    notes = [*settings_notes(variant), *_environment_notes(environment)]
-    record = CellRecord(cell, environment, notes=notes)
-    if concurrency is not None:
-        record.concurrency = concurrency.document()
-        record.notes += concurrency.sentences(variant.id)
 
-    served = Served()
+    def new_record(cell: Cell) -> CellRecord:
+        notes = [*settings_notes(variant), *_environment_notes(environment)]
+        record = CellRecord(cell, environment, notes=notes)
+        if concurrency is not None:
+            record.concurrency = concurrency.document()
+            record.notes += concurrency.sentences(variant.id)
+        return record
+
+    records, served = [new_record(cells[0])], Served()
     expected = Expectation(
         readiness_request(variant, request), experiment.ready_timeout_ns, experiment.load.timeout_ns
     )
@@ -95,21 +111,32 @@ def run_cell(
             app_counts=experiment.bundled, owner=place.limits.account
         ) as counters:
             service = Service(variant, environment, expected, log_path, counters.variables)
-            with serving(
-                cell.id, service, place, launch_context(variant, environment, setting, port), served
-            ) as server:
-                record.enforcement = served.enforcement
-                _measure(server, port, bench, record, counters)
-                record.measured = True
+            context = launch_context(variant, environment, setting, port)
+            with serving(cells[0].id, service, place, context, served) as server:
+                for cell in cells:
+                    if cell is not cells[0]:
+                        records.append(new_record(cell))
+                    records[-1].enforcement = served.enforcement
+                    _measure(server, port, bench, records[-1], counters)
+                    records[-1].measured = True
+                    if not _kept_up(records[-1]):
+                        break
     except KeyboardInterrupt:
-        record.interrupted = True
+        records[-1].interrupted = True
     except WsgiloadError as error:
-        record.failure = _failure(error, variant, experiment)
-    _copy_server_facts(served, record)
-    measured = _measured(record, setting)
-    record.attribution = attribute(measured)
-    record.host = host_seconds(measured.load, host_of(measured))
-    return record
+        records[-1].failure = _failure(error, variant, experiment)
+    for record in records:
+        _copy_server_facts(served, record, is_last=record is records[-1])
+        measured = _measured(record, setting)
+        record.attribution = attribute(measured)
+        record.host = host_seconds(measured.load, host_of(measured))
+    return records
+
+
+def _kept_up(record: CellRecord) -> bool:
+    """Whether no request of this load may be left for the next one."""
+    load = record.load
+    return load is not None and load.outcomes.ok == load.outcomes.scheduled
 
 
 def _failure(error: WsgiloadError, variant: ServerVariant, experiment: Experiment) -> CellFailure:
@@ -129,7 +156,7 @@ def _measure(
     experiment, cell = setting.experiment, record.cell
     request, load = (
         experiment.served(server.variant.app).request,
-        load_settings_of(server.variant, experiment.load_of(cell.run)),
+        load_settings_of(server.variant, experiment.load_of(cell.run, cell.level)),
     )
     queue = read_listen_queue(port)
     record.backlog = queue.backlog // queue.sockets if queue is not None else None
@@ -316,12 +343,12 @@ def _environment_notes(environment: Environment) -> list[str]:
     ]
 
 
-def _copy_server_facts(served: Served, record: CellRecord) -> None:
-    """Copy the facts about the server's run into the record. An OOM kill after the measurement is a
-    failure, too."""
+def _copy_server_facts(served: Served, record: CellRecord, *, is_last: bool) -> None:
+    """Copy the facts about the server's run into the record. An OOM kill after the last measurement
+    is a failure, too; before it, each measurement has checked for one."""
     record.enforcement, record.ready_s = served.enforcement, served.ready_s
     record.settings = served.settings
-    record.server_exit, record.oom_kills = served.ended, served.oom_kills
+    record.server_exit, record.oom_kills = served.ended, served.oom_kills if is_last else 0
     record.starting_peak_bytes = served.starting_peak_bytes
     if served.escaped:
         record.notes.append(

@@ -13,7 +13,12 @@ from wsgiload.analysis.races import Track
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.experiment.plan import Cell
 from wsgiload.report.words import format_duration_ns, format_measured_per_s, join_words, plural
+from wsgiload.statistics.leading import Standing, State
 from wsgiload.statistics.race import RaceState
+
+MAX_OPEN = 3
+# A wider interval says nothing yet.
+MAX_WIDTH = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +31,39 @@ class Outlook:
     left_s: float | None = None
 
 
-def race_words(state: RaceState, rounds: int, *, by_objective: bool) -> str:
-    """``a leads b and c after 3 rounds; 2 dropped out``; 0 rounds means after short trials."""
-    leader, *others = state.contenders
+def race_words(state: RaceState, rounds: int) -> str:
+    """``of the configurations that may meet the objective, a is the leanest after 3 rounds; 2
+    dropped out``; 0 rounds means after short trials."""
     after = f"after {plural(rounds, 'round')}" if rounds else "after short trials"
-    if by_objective:
-        leads = f"of the configurations that may meet the objective, {leader} is the leanest"
-    elif others:
-        leads = f"{leader} leads {join_words(others)}"
-    else:
-        leads = f"{leader} is the only one left"
     dropped = f"; {len(state.dropped)} dropped out" if state.dropped else ""
-    return f"{leads} {after}{dropped}"
+    leanest = f"{state.contenders[0]} is the leanest {after}{dropped}"
+    return f"of the configurations that may meet the objective, {leanest}"
+
+
+def standing_words(state: State) -> str:
+    """``a leads after 3 blocks; open: b 1.08× [0.95, 1.23]; 2 dropped out``."""
+    if state.leader is None:
+        return "no server has a result yet"
+    open_now = [one for one in state.standings if one.relation == "open"]
+    tied = [one.server for one in state.standings if one.relation == "tied"]
+    parts = [f"{state.leader} leads"]
+    if tied:
+        parts.append(f"tied: {join_words(tied)}")
+    if open_now:
+        shown = [_ratio_words(one) for one in open_now[:MAX_OPEN]]
+        more = len(open_now) - len(shown)
+        parts.append(f"open: {', '.join(shown)}" + (f" and {more} more" if more else ""))
+    if state.dropped:
+        parts.append(f"{len(state.dropped)} dropped out")
+    return "; ".join(parts)
+
+
+def _ratio_words(standing: Standing) -> str:
+    if standing.ratio is None or standing.interval is None:
+        return standing.server
+    low, high = standing.interval
+    ends = f" [{low:.2f}, {high:.2f}]" if high < MAX_WIDTH * low else ""
+    return f"{standing.server} {standing.ratio:.2f}×{ends}"
 
 
 def ranking_words(track: Track, rivals: Sequence[str], cells: Sequence[CellResult]) -> str | None:

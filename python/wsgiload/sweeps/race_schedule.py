@@ -1,4 +1,4 @@
-"""``--budget``: decides which cells of the plan are still worth measuring.
+"""``--budget`` with ``--slo``: decides which cells of the plan are still worth measuring.
 
 The plan still consists of complete blocks in a stored order; a race skips some of the cells. The
 decision depends only on the stored cells, so an interrupted race continues as it would have without
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.objective_races import objective_state
-from wsgiload.analysis.races import Stages, Track, race_state
+from wsgiload.analysis.races import Stages, Track
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.experiment.estimate import REPORT_S, experiment_s, longest_s
@@ -56,8 +56,6 @@ class RaceSchedule:
 
     def _judge(self, track: Track, cells: Sequence[CellResult], before_run: int) -> RaceState:
         servers, stages = self.rivals[track.app], stages_of_plan(self.experiment)
-        if not self.experiment.slo:
-            return race_state(track, servers, cells, stages, before_run)
         objective = parse_objective(self.experiment.slo)
         return objective_state(track, servers, cells, stages, objective, before_run)
 
@@ -70,8 +68,6 @@ class RaceSchedule:
 
     def _is_met_above(self, cell: Cell, cells: Sequence[CellResult]) -> bool:
         """Whether the objective is met at a higher rate, whose rounds all come first."""
-        if not self.experiment.slo:
-            return False
         track, last = self.track(cell), self.experiment.runs + 1
         above = [
             level
@@ -102,7 +98,7 @@ class RaceSchedule:
         if cell.run == 1 or state.leader is None:
             return None
         rounds = cell.run - 1 - (first.rounds if first is not None else 0)
-        return race_words(state, max(0, rounds), by_objective=bool(self.experiment.slo))
+        return race_words(state, max(0, rounds))
 
     def new_drops(self, cell: Cell, cells: Sequence[CellResult]) -> list[str]:
         """A line for each server that dropped out since the last call, with the reason."""
@@ -110,8 +106,7 @@ class RaceSchedule:
         drops = self.state(cell, cells).dropped
         new = [drop for drop in drops if (track, drop.server) not in self._reported]
         self._reported |= {(track, drop.server) for drop in new}
-        failed = "it missed the objective" if self.experiment.slo else "it failed"
-        return drop_lines(cell.level.text, new, self.state(cell, cells).contenders, failed)
+        return drop_lines(cell.level.text, new, self.state(cell, cells).contenders)
 
 
 def stages_of_plan(experiment: Experiment) -> Stages:
@@ -141,23 +136,19 @@ def race_schedule(
     return RaceSchedule(experiment, rivals, experiment.budget_ns, began_s, spent_s)
 
 
-def drop_lines(
-    level: str, drops: Sequence[Drop], remaining: Sequence[str], failed: str
-) -> list[str]:
+def drop_lines(level: str, drops: Sequence[Drop], remaining: Sequence[str]) -> list[str]:
     """One line for each server that dropped out of the race, and one for all that did not
     qualify."""
     early = [drop for drop in drops if drop.in_qualifying]
     late = [drop for drop in drops if not drop.in_qualifying]
-    lines = [f"{level}: {drop_words(drop, failed)}" for drop in late]
+    lines = [f"{level}: {drop_words(drop)}" for drop in late]
     if early:
         names = ", ".join(remaining) if remaining else "none"
         lines.insert(0, f"{level}: {len(early)} dropped out after short trials; remaining: {names}")
     return lines
 
 
-def drop_words(drop: Drop, failed: str) -> str:
-    """``waitress dropped out after 3 rounds: behind gunicorn-gthread by a factor of 1.62``."""
-    behind = f"behind {drop.behind} by a factor of"
-    why = failed if drop.factor is None else f"{behind} {drop.factor:.2f}"
+def drop_words(drop: Drop) -> str:
+    """``waitress dropped out after 3 rounds: it missed the objective``."""
     rounds = f"{drop.after_round} round{'' if drop.after_round == 1 else 's'}"
-    return f"{drop.server} dropped out after {rounds}: {why}"
+    return f"{drop.server} dropped out after {rounds}: it missed the objective"

@@ -83,10 +83,11 @@ from wsgiload.serving.conformance import measure_concurrency
 from wsgiload.serving.groups import Place, chosen_place
 from wsgiload.serving.services import RunningService, ServiceContext, running_services
 from wsgiload.sweeps.app_check import app_failure_of, environment_note, interpreters_of
-from wsgiload.sweeps.cell import Bench, run_cell
+from wsgiload.sweeps.cell import Bench, run_cell, run_launch
 from wsgiload.sweeps.intervene import further_runs, intervene, lifted, require_liftable
 from wsgiload.sweeps.outlook import Outlook, ranking_words
 from wsgiload.sweeps.race_schedule import RaceSchedule, race_schedule
+from wsgiload.sweeps.raced import NextLaunch, run_race
 
 
 class SweepEvents(LoadEvents):
@@ -110,6 +111,12 @@ class SweepEvents(LoadEvents):
 
     def cell_ended(self, summary: CellResult, place: int, count: int) -> None:
         """The cell has ended; ``summary`` is its entry in summary.json."""
+
+    def launch_started(self, launch: NextLaunch) -> None:
+        """A launch of a race begins."""
+
+    def launch_ended(self, results: Sequence[CellResult]) -> None:
+        """A launch of a race has ended."""
 
     def intervention_started(self, cell: Cell, half: Half) -> None:
         """The cell is measured again, with or without its CPU limit."""
@@ -369,7 +376,8 @@ def _carry_out(
         bench = Bench(setting, place.backend, place.janitor, running, events)
         cells = list(earlier.cells) if earlier is not None else []
         sweep = _Sweep(variants, order, bench, directory, events, cells)
-        sweep.race = race_schedule(experiment, variants, cells, began_s)
+        if not experiment.is_race:
+            sweep.race = race_schedule(experiment, variants, cells, began_s)
         sweep.write_status(status)  # the state if nothing more can be written
         unused = unused_settings(experiment, variants)
         if unused is not None:
@@ -415,6 +423,8 @@ def _versions(environments: Environments) -> dict[str, tuple[str | None, str | N
 
 
 def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
+    if sweep.experiment.is_race:
+        return _run_race(sweep, environments)
     remaining = [cell for cell in sweep.order if not sweep.is_done(cell)]
     further = further_runs(sweep.order, sweep.experiment)
     _announce(sweep, remaining + further)
@@ -435,6 +445,28 @@ def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
             if not _run_place(sweep, cell, environments[cell.server], estimate):
                 return "interrupted"
     return "complete"
+
+
+def _run_race(sweep: _Sweep, environments: Environments) -> Status:
+    """Carry out the launches that the procedure chooses."""
+
+    def run(launch: NextLaunch) -> list[CellResult] | None:
+        sweep.events.launch_started(launch)
+        environment = environments[launch.cells[0].server]
+        results = list[CellResult]()
+        while remaining := [cell for cell in launch.cells if not sweep.attempts(cell)]:
+            records = _launch(sweep, remaining, environment)
+            measured = [one for one in records if one.measured or not one.interrupted]
+            with uninterrupted():
+                results += [sweep.keep(record, "interrupted") for record in measured]
+            if any(one.interrupted for one in records):
+                return None
+        sweep.events.launch_ended(results)
+        return results
+
+    with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
+        state = run_race(sweep.experiment, sweep.order, sweep.cells, run)
+    return "interrupted" if state is None else "complete"
 
 
 def _announce(sweep: _Sweep, planned: Sequence[Cell]) -> None:
@@ -510,17 +542,26 @@ def _outlook(sweep: _Sweep, cell: Cell) -> Outlook:
 
 
 def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError) -> CellRecord:
+    return _launch(sweep, [cell], environment)[0]
+
+
+def _launch(
+    sweep: _Sweep, cells: Sequence[Cell], environment: Environment | WsgiloadError
+) -> list[CellRecord]:
+    """Measure the cells of one launch, or only the first of them."""
     if isinstance(environment, WsgiloadError):
-        return CellRecord(cell, failure=failure_of(environment))
-    log_path, variant = sweep.directory.server_log(cell.id), sweep.variants[cell.server]
+        return [CellRecord(cell, failure=failure_of(environment)) for cell in cells]
+    first = cells[0]
+    log_path, variant = sweep.directory.server_log(first.id), sweep.variants[first.server]
     try:
-        settled = _settle(sweep, cell.run, cell.attempt)
+        settled = _settle(sweep, first.run, first.attempt)
         concurrency = _concurrency(sweep, variant, environment)
     except KeyboardInterrupt:
-        return CellRecord(cell, environment, interrupted=True)
-    record = run_cell(cell, variant, environment, sweep.bench, log_path, concurrency)
-    record.settled = settled
-    return record
+        return [CellRecord(first, environment, interrupted=True)]
+    records = run_launch(cells, variant, environment, sweep.bench, log_path, concurrency)
+    for record in records:
+        record.settled = settled
+    return records
 
 
 def _settle(sweep: _Sweep, run: int, attempt: int = 1) -> Settled | None:

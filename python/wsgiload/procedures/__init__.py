@@ -1,0 +1,1 @@
+"""Which trial comes next: pure generators, which measure nothing."""

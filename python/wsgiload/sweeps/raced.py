@@ -1,0 +1,101 @@
+"""Carries out the launches of a race, which ``procedures.race`` chooses; a resumed race replays its
+stored launches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from wsgiload.analysis.races import logarithm_of, rules_of
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.experiment.plan import (
+    AROUND_A_LAUNCH_S,
+    Cell,
+    Experiment,
+    levels_down,
+    planned_blocks,
+)
+from wsgiload.loads.options import Level
+from wsgiload.procedures.race import Launch, Outcome, Plan, race
+from wsgiload.statistics.leading import State
+from wsgiload.units import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class NextLaunch:
+    """The cells of the next launch, the state of the race before it, and the seconds left."""
+
+    cells: tuple[Cell, ...]
+    state: State
+    left_s: float
+
+
+# Measures the cells of a launch and returns their results; None: interrupted.
+RunLaunch = Callable[[NextLaunch], Sequence[CellResult] | None]
+
+
+def run_race(
+    experiment: Experiment,
+    order: Sequence[Cell],
+    stored: Sequence[CellResult],
+    run: RunLaunch,
+    clock_s: Callable[[], float] = time.monotonic,
+) -> State | None:
+    """The final state of the race; None: interrupted. Launches of which every cell is stored are
+    not repeated."""
+    levels = levels_down(experiment)
+    by_place = {(cell.run, cell.server, cell.level): cell for cell in order}
+    known = {cell.id: cell for cell in stored}
+    procedure = race(plan_of(experiment, order))
+    left_s = (experiment.budget_ns or 0) / NS_PER_S
+    try:
+        launch = next(procedure)
+        while True:
+            places = [(launch.block, launch.server, levels[level]) for level in launch.levels]
+            # In the random order of the plan, not by level.
+            cells = tuple(sorted((by_place[one] for one in places), key=order.index))
+            results = [known[cell.id] for cell in cells if cell.id in known]
+            took_s = sum(map(planned_s, results)) + AROUND_A_LAUNCH_S
+            if len(results) < len(cells):
+                began_s = clock_s()
+                measured = run(NextLaunch(cells, launch.state, left_s))
+                if measured is None:
+                    return None
+                results, took_s = list(measured), clock_s() - began_s
+            left_s -= took_s
+            launch = procedure.send(_outcome(launch, levels, results, took_s))
+    except StopIteration as end:
+        state: State = end.value
+        return state
+
+
+def plan_of(experiment: Experiment, order: Sequence[Cell]) -> Plan:
+    """The planned blocks of a race."""
+    blocks: dict[int, dict[str, None]] = {}
+    for cell in order:
+        blocks.setdefault(cell.run, {})[cell.server] = None
+    servers = [tuple(block) for block in blocks.values()]
+    levels = levels_down(experiment)
+    loads_ns = sum(experiment.load_of(1, level).load_ns_at(level) for level in levels)
+    return Plan(
+        order=servers,
+        levels=len(levels),
+        budget_s=(experiment.budget_ns or 0) / NS_PER_S,
+        launch_s=loads_ns / NS_PER_S + AROUND_A_LAUNCH_S,
+        rules=rules_of(experiment.margin, planned_blocks(experiment, len(servers[0]))),
+    )
+
+
+def planned_s(result: CellResult) -> float:
+    """The duration of a stored load, without its cool-down."""
+    return (result.warmup_s or 0.0) + (result.duration_s or 0.0)
+
+
+def _outcome(
+    launch: Launch, levels: Sequence[Level], results: Sequence[CellResult], took_s: float
+) -> Outcome:
+    by_load = {Level(one.rate, one.connections): one for one in results}
+    measured = {place: by_load.get(levels[place]) for place in launch.levels}
+    figures = {at: None if one is None else logarithm_of(one) for at, one in measured.items()}
+    return Outcome(figures, took_s)
