@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tests.unit.filled import outcomes, rates, resources, times
 from tests.unit.invented_cells import experiment, within
+from wsgiload.analysis.threshold import parse_threshold
 from wsgiload.attribution.evidence import Evidence
 from wsgiload.documents.cell_result import ServiceUse
 from wsgiload.documents.experiment_facts import QualifyingFacts
@@ -23,7 +24,9 @@ from wsgiload.documents.load_report import (
     WrongResponse,
 )
 from wsgiload.documents.resources import ResourceUse
+from wsgiload.errors import UsageError
 from wsgiload.findings.alarms import ServerUse
+from wsgiload.findings.trial import Waits
 from wsgiload.limits.model import Counters
 from wsgiload.sampling.resources import summarise
 from wsgiload.sampling.sampler import Sample
@@ -604,4 +607,83 @@ CAUSES = (
         command_of="app",
     ),
 )
-CASES = (*LIMITS, *ORDER, *ABSENT, *ERRORS, *MEMORY, *CAUSES)
+# --- the host
+
+
+def _host(foreign_cpu: float, server: float) -> Waits:
+    return Waits(foreign_cpu, server, 0.0, processes=(), shares_cores=False)
+
+
+HOST = (
+    Case(
+        "others use half of the CPU time, and the server waits 0.3 % of the time",
+        lambda: sweep([trial("one", **provoked(waits=_host(0.5, 0.003))), trial("other", 9.0)]),
+        [r"one.* had the lowest p99"],
+        [r"other processes", r"order of the servers may be wrong", r"idle machine"],
+        command_of="one",
+    ),
+    Case(
+        "others use half of the CPU time, and the server waits 30 % of the time",
+        lambda: sweep([trial("one", **provoked(waits=_host(0.5, 0.3))), trial("other", 9.0)]),
+        [r"p99 may be too high, so the order of the servers may be wrong", r"contaminated"],
+        command_of="one",
+    ),
+)
+
+# --- questions
+
+
+def _refusal(threshold: str) -> Screen:
+    try:
+        parse_threshold(threshold)
+    except UsageError as error:
+        return Screen(str(error))
+    return Screen("accepted")
+
+
+QUESTIONS = (
+    Case(
+        "a threshold without a unit has two readings",
+        lambda: _refusal("p99<50"),
+        [r"p99<50ms", r"p99<50s"],
+        [r"accepted"],
+    ),
+    Case(
+        "k6's quantile",
+        lambda: _refusal("p(99)<50"),
+        [r"a threshold of k6; write 'p99<50ms'"],
+        [r"accepted"],
+    ),
+    Case(
+        "k6's share of failed requests",
+        lambda: _refusal("http_req_failed<0.01"),
+        [r"a threshold of k6; write 'error_rate<1%'"],
+        [r"accepted"],
+    ),
+    Case(
+        "k6's mean, which is not judged",
+        lambda: _refusal("avg<200"),
+        [r"does not judge; choose one of .*'p50<200ms'"],
+        [r"accepted"],
+    ),
+    Case(
+        "an objective near the result of two runs",
+        lambda: sweep([trial("a", p99, run=run) for run, p99 in ((1, 49.0), (2, 51.0))], **SLO),
+        [r"No recommendation: no configuration has 4 valid runs", r"best so far is a", r"98"],
+        [r"Recommended"],
+    ),
+    Case(
+        "an objective that every server clearly misses is answered",
+        lambda: sweep([*six_runs("a", 400.0), *six_runs("b", 300.0)], **SLO),
+        [r"no configuration meets p99<50ms .* at 1,000/s; the best so far is b"],
+        [r"exit code 98", r"Recommended"],
+    ),
+    Case(
+        "a race that its budget did not decide",
+        lambda: sweep(experiment(4, {"a": 1e6, "b": 1.04e6}, runs=3, run_effect=0.1), **RACE),
+        [r"so far", r"To decide", r"exit code 98: no answer"],
+        [r"a has the lowest p99 at 1,000/s:", r"\btied\b"],
+        command_of="a",
+    ),
+)
+CASES = (*LIMITS, *ORDER, *ABSENT, *ERRORS, *MEMORY, *CAUSES, *HOST, *QUESTIONS)

@@ -22,6 +22,7 @@ from tests.unit.filled import (
 )
 from tests.unit.invented_cells import cell
 from tests.unit.report_fixture import make_cell
+from wsgiload.analysis.answered import is_unanswered
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.attribution.evidence import Evidence
 from wsgiload.attribution.fingerprints import find_fingerprints
@@ -40,6 +41,7 @@ from wsgiload.documents.cell_result import (
 )
 from wsgiload.documents.load_report import Bounds, LoadReport, Uncertainty
 from wsgiload.findings.alarms import ServerUse, alarms_of_cell
+from wsgiload.findings.trial import Waits, contamination
 from wsgiload.report.answer import with_answer
 from wsgiload.report.first_screen import first_screen
 from wsgiload.report.load_screen import load_screen
@@ -71,7 +73,8 @@ def sweep(cells: Sequence[CellResult], **facts: Any) -> Screen:
     }
     summary = with_answer(analyse(filled_summary(defaults | facts, cells)))
     shown = first_screen(summary)
-    return Screen(shown.markdown, shown.cautions, shown.command_of)
+    end = "\nexit code 98: no answer" if is_unanswered(summary) else ""
+    return Screen(shown.markdown + end, shown.cautions, shown.command_of)
 
 
 def load(report: LoadReport) -> Screen:
@@ -186,9 +189,12 @@ def provoked(
     use: ServerUse | None = None,
     evidence: Evidence | None = None,
     exposure: ExposureResult | None = None,
+    waits: Waits | None = None,
 ) -> dict[str, Any]:
-    """What the alarms and the fingerprints find in this load, use and evidence."""
+    """What the findings and the fingerprints find in this load, use, evidence and these waits."""
     alarms = alarms_of_cell(load or canned(), use or ServerUse(0.3, 1.0))
+    if waits is not None and (fired := contamination(waits)) is not None:
+        alarms.append(fired)
     found = verdict("warn" if alarms else "valid", None, *(alarm.reason() for alarm in alarms))
     attribution = AttributionResult(
         slowest=200,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -28,7 +29,7 @@ def first_request(send: Callable[[int], object]) -> bytes:
                 while True:
                     connection, _ = listener.accept()
                     with connection:
-                        received.append(connection.recv(65_536))
+                        received.append(_request(connection))
                         connection.sendall(RESPONSE)
 
         serving = threading.Thread(target=serve)
@@ -37,6 +38,15 @@ def first_request(send: Callable[[int], object]) -> bytes:
         listener.shutdown(socket.SHUT_RDWR)
         serving.join()
     return received[0].replace(str(port).encode(), b"PORT")
+
+
+def _request(connection: socket.socket) -> bytes:
+    """One request with its body, which may arrive separately."""
+    data = connection.recv(65_536)
+    length = re.search(rb"content-length: (\d+)", data)
+    while len(data.partition(b"\r\n\r\n")[2]) < int(length[1] if length else 0):
+        data += connection.recv(65_536)
+    return data
 
 
 @pytest.mark.parametrize(

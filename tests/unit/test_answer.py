@@ -26,6 +26,7 @@ from wsgiload.documents.cell_result import (
 from wsgiload.documents.load_report import ErrorBudget, NotChecked
 from wsgiload.documents.summary import Summary
 from wsgiload.findings.alarms import NO_REUSE
+from wsgiload.program import command_line
 from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.command_line import start_of_cell, to_paste, to_run
@@ -473,23 +474,23 @@ def test_the_command_of_a_runner_script_lists_its_requirements() -> None:
     assert to_run(single).splitlines() == [
         "apt-get install gcc libev-dev  # as root",
         "pip install bjoern==3.2.2",
-        "wsgiload servers script run_b.py > run_b.py",
+        f"{command_line('servers', 'script', 'run_b.py')} > run_b.py",
         "python run_b.py --host 127.0.0.1 --port 8000 a:b",
     ]
 
     workers = ("--workers", "2", f"{directory}/run_b.py", *arguments)
     prefork = replace(single, command=(*single.command[:3], *workers))
     assert to_run(prefork).splitlines()[2:] == [
-        "wsgiload servers script prefork.py > prefork.py",
-        "wsgiload servers script run_b.py > run_b.py",
+        f"{command_line('servers', 'script', 'prefork.py')} > prefork.py",
+        f"{command_line('servers', 'script', 'run_b.py')} > run_b.py",
         "python prefork.py --workers 2 run_b.py --host 127.0.0.1 --port 8000 a:b",
     ]
 
 
-def test_packages_required_by_an_argument_are_installed_first() -> None:
+def test_the_server_and_packages_required_by_an_argument_are_installed_first() -> None:
     requirements = ("gunicorn[gevent,tornado]==27.0.1", "gevent==26.9.0", "tornado==6.6.1")
     sync = replace(settings("gunicorn", "--threads", "1", "a:b"), requirements=requirements)
-    assert to_run(sync) == "gunicorn --threads 1 a:b"
+    assert to_run(sync) == "pip install gunicorn==27.0.1\ngunicorn --threads 1 a:b"
 
     on_gevent = replace(sync, command=("gunicorn", "--worker-class=gevent", "a:b"))
     assert to_run(on_gevent).splitlines() == [

@@ -12,6 +12,7 @@ from wsgiload.cli import run
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.codec import encode
 from wsgiload.documents.run_info import HostFacts, RunInfo
+from wsgiload.program import command_line
 
 from .capacity_fixture import write_search
 from .filled import verdict
@@ -328,8 +329,8 @@ def test_unusable_directories_are_reported(
     (timeless / "run.json").write_text(info.replace("2026-11-03T09:30:00+00:00", "yesterday"))
 
     assert refusals([*runs, search, timeless, tmp_path / "none"], capsys) == [
-        f"wsgiload: {search} is a capacity search, but --trend needs sweeps; `wsgiload report "
-        f"{search}` shows its result",
+        f"wsgiload: {search} is a capacity search, but --trend needs sweeps; "
+        f"`{command_line('report', search)}` shows its result",
         f"wsgiload: {timeless / 'run.json'}: 'yesterday' is not a start time; restore it, or omit "
         "this run",
         f"wsgiload: {tmp_path / 'none' / 'summary.json'} cannot be read: No such file or "

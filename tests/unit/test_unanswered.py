@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from wsgiload.analysis.answered import is_unanswered
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli import run
-from wsgiload.cli._decide import code_of_answer, deciding_command, program
+from wsgiload.cli._decide import code_of_answer, deciding_command
 from wsgiload.documents.answer import Answer
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.experiment_facts import QualifyingFacts
 from wsgiload.documents.summary import Summary
+from wsgiload.program import program
 from wsgiload.report.answer import answer_of
 from wsgiload.report.first_screen import first_screen
 

@@ -52,6 +52,7 @@ from wsgiload.host.cpus import available_cpus, named_cores
 from wsgiload.limits import enter_scope
 from wsgiload.loads.generator import require_possible
 from wsgiload.loads.options import Level, load_plan
+from wsgiload.program import command_line
 from wsgiload.sweeps.sweep import plan_cpus
 from wsgiload.units import NS_PER_S, seconds_to_ns
 
@@ -347,7 +348,7 @@ def _print(
     if json_file != "-":
         print_search(document, result.run_dir, verbose=verbose)
         if not verbose:
-            say(f"details: wsgiload report --verbose {result.run_dir}")
+            say(f"details: {command_line('report', '--verbose', result.run_dir)}")
         say(f"run directory: {result.run_dir}")
         say(f"report: {result.report}")
         print_recommendations(document.recommendations, EXIT_OK, is_printed=not verbose)

@@ -19,6 +19,7 @@ from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import plain
 from wsgiload.foreign_files import require_plain
+from wsgiload.program import command_line
 from wsgiload.report import print_comparison, terminal, write_change
 
 EXAMPLES = (
@@ -70,7 +71,7 @@ def _change(
     if not comparisons:
         raise UsageError(
             f"{run_a} and {run_b} have no server and load level in common",
-            f"`wsgiload report {run_a} {run_b}` shows their servers and load levels",
+            f"`{command_line('report', run_a, run_b)}` shows their servers and load levels",
         )
     differences = [*unlike_hosts(host_of(run_a), host_of(run_b)), *unlike(first, second)]
     return Change((str(run_a), str(run_b)), comparisons, differences)

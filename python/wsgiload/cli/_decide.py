@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import shlex
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from wsgiload.analysis.answered import is_unanswered
 from wsgiload.cli._output import complain
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import EXIT_INVALID, EXIT_OK, EXIT_THRESHOLD
 from wsgiload.experiment.estimate import runs_s
+from wsgiload.program import command_line
 from wsgiload.report.words import format_span
 from wsgiload.units import NS_PER_S, parse_duration_ns
 
@@ -36,7 +34,7 @@ def deciding_command(needs: str, summary: Summary, arguments: Sequence[str]) -> 
     option = _OPTION.search(needs)
     if option is None:
         return None
-    command = shlex.join([*program(), *arguments, *option[0].split()])
+    command = command_line(*arguments, *option[0].split())
     return f"{command}  # about {format_span(_seconds(option, summary))}"
 
 
@@ -48,11 +46,3 @@ def _seconds(option: re.Match[str], summary: Summary) -> float:
     if option["name"] == "budget":
         return seconds
     return experiment.budget_s or seconds * len(summary.cells)
-
-
-def program() -> list[str]:
-    """The words that start this program again in any folder."""
-    path = Path(sys.argv[0])
-    if path.name == "__main__.py" or not path.exists():
-        return [sys.executable, "-m", "wsgiload"]
-    return [str(path.absolute())]

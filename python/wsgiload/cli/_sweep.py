@@ -67,6 +67,7 @@ from wsgiload.limits import enter_scope
 from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, load_plan
 from wsgiload.loads.public_options import LoadOptions
 from wsgiload.options import Command
+from wsgiload.program import command_line
 from wsgiload.report import preflight_lines, print_first_screen, print_sweep, terminal
 from wsgiload.report.words import trial_words
 from wsgiload.results.stored_plan import read_plan, require_same_plan
@@ -333,7 +334,7 @@ def _print(
                 say(finding_text(alarm.reason()))
         else:
             print_first_screen(summary, terminal())
-            say(f"details: wsgiload report --verbose {result.run_dir}")
+            say(f"details: {command_line('report', '--verbose', result.run_dir)}")
         say(f"run directory: {result.run_dir}")
         if result.report is not None:
             say(f"report: {result.report}")

@@ -15,6 +15,7 @@ from wsgiload.documents.codec import read
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.errors import EXIT_OK, UsageError
 from wsgiload.foreign_files import require_plain
+from wsgiload.program import command_line
 from wsgiload.report import is_capacity_run, print_trend, terminal
 from wsgiload.results.integrity import damages
 
@@ -56,7 +57,7 @@ def _read(folder: Path) -> StoredRun:
     if is_capacity_run(folder):
         raise UsageError(
             f"{folder} is a capacity search, but --trend needs sweeps",
-            f"`wsgiload report {folder}` shows its result",
+            f"`{command_line('report', folder)}` shows its result",
         )
     summary = read_summary(folder)
     for damage in damages(folder):

@@ -13,12 +13,14 @@ from pathlib import PurePosixPath
 from wsgiload.documents.cell_result import CellResult, ServerSettings
 from wsgiload.environments.app_name import SHIM_MODULE, parse_app
 from wsgiload.experiment.redaction import holds_redacted
+from wsgiload.program import command_line
 from wsgiload.report.cells import Sweep
 
 # The port of the pasted command.
 PORT = "8000"
 
 _ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|0\.0\.0\.0):(\d+)")
+_EXTRAS = re.compile(r"\[.*\]")
 _PORT_OPTION = re.compile(r"^--?[a-z-]*port$")
 # A temporary directory that is removed after the run.
 _SCRATCH = re.compile(r"(?:/[^/:]+)*/wsgiload-scratch-[^/]+")
@@ -67,7 +69,8 @@ def _module_of(app: str) -> str:
 
 def to_run(settings: ServerSettings) -> str:
     """``to_paste`` on the last line, after the commands that install what it needs: everything if
-    it is a script of wsgiload, otherwise the packages that its arguments name, such as uvloop."""
+    it is a script of wsgiload, otherwise the server and the packages that its arguments name, such
+    as uvloop."""
     command = to_paste(settings)
     scripts = [script for script in settings.scripts if script != _EMPTY_SETTINGS]
     if _PREFORK not in command:
@@ -81,16 +84,19 @@ def to_run(settings: ServerSettings) -> str:
         lines.append(f"apt-get install {shlex.join(settings.system_packages)}  # as root")
     if settings.requirements:
         lines.append(f"pip install {shlex.join(settings.requirements)}")
-    lines += [f"wsgiload servers script {script} > {script}" for script in scripts]
+    lines += [
+        f"{command_line('servers', 'script', script)} > {shlex.quote(script)}" for script in scripts
+    ]
     return "\n".join([*lines, command])
 
 
 def _named_packages(command: str, requirements: Sequence[str]) -> list[str]:
     """The requirements of the server and of the packages that its arguments name, as in ``--loop
-    uvloop`` and ``--gevent 100``; empty if they name none."""
+    uvloop`` and ``--gevent 100``; without extras if they name none."""
     arguments = {word.lstrip("-") for word in re.split(r"[\s=]", command)[1:]}
     named = [one for one in requirements[1:] if one.partition("==")[0] in arguments]
-    return [requirements[0], *named] if named else []
+    server = [one if named else _EXTRAS.sub("", one) for one in requirements[:1]]
+    return [*server, *named]
 
 
 def to_paste(settings: ServerSettings) -> str:

@@ -24,6 +24,7 @@ from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.experiment.public_request import public_report
 from wsgiload.foreign_files import RUN_FILE, UNFINISHED, read_file, replace_file
+from wsgiload.program import command_line
 from wsgiload.results import interval_log, manifest
 from wsgiload.results.manifest import Digests
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS, ClientUsage, ProcessUsage
@@ -257,7 +258,7 @@ class RunDirectory:
             return UsageError(cause, "free disk space, then start a new run")
         return UsageError(
             f"{cause}; every cell before this one is stored",
-            f"free disk space, then continue with `wsgiload sweep --resume {self.path}`",
+            f"free disk space, then continue with `{command_line('sweep', '--resume', self.path)}`",
         )
 
 

@@ -54,6 +54,7 @@ from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Limits
 from wsgiload.loads.descriptors import lowered_default, require_descriptors
 from wsgiload.loads.options import load_plan
+from wsgiload.program import command_line
 from wsgiload.report import with_answer, write_html
 from wsgiload.report.words import plural, trial_words
 from wsgiload.results.record import CellRecord, Setting, failure_of
@@ -310,7 +311,7 @@ def resume_sweep(
         if summary.status == "complete":
             raise UsageError(
                 f"{run_dir} is complete; there is nothing to resume",
-                f"see its results: wsgiload report {run_dir}",
+                f"see its results: {command_line('report', run_dir)}",
             )
         experiment = replace(experiment, slo=slo or experiment.slo)
         earlier = _Earlier(run_dir, order, summary.cells)
