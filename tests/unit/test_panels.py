@@ -147,11 +147,15 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize(("colours", "page"), [(page.LIGHT, "#ffffff"), (page.DARK, "#16191d")])
-def test_every_series_colour_contrasts_with_the_page(colours: tuple[str, ...], page: str) -> None:
+@pytest.mark.parametrize(
+    ("colours", "background"), [(page.LIGHT, "#ffffff"), (page.DARK, "#16191d")]
+)
+def test_every_series_colour_contrasts_with_the_page(
+    colours: tuple[str, ...], background: str
+) -> None:
     assert len(set(colours)) == len(colours) == len(page.LIGHT)
     for colour in colours:
-        bright, faint = sorted((luminance(colour), luminance(page)), reverse=True)
+        bright, faint = sorted((luminance(colour), luminance(background)), reverse=True)
         assert (bright + 0.05) / (faint + 0.05) >= 3, colour
 
 
