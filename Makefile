@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 600
 FUZZ := crates/loadgen/fuzz
 SWEEP_ARGUMENTS ?= --rates 1000,2000,3000
+RELEASE_TOOLS := target/release-tools
 AUDIT_TOOLS := $(CURDIR)/target/audit-tools
 BENCH_ARGUMENTS ?=
 PACKAGES := --package wsgiload-pybind --package loadgen --package refsrv
@@ -16,7 +17,7 @@ export CARGO_TERM_COLOR ?= auto
 export WSGILOAD_TEST_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0) 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help front-end schemas sweep simulate test test-all test-long test-vm fuzz fuzz-decoder check audit-dependencies build wheel lock servers bench clean
+.PHONY: help front-end schemas sweep simulate test test-all test-long test-vm fuzz fuzz-decoder check audit-dependencies build wheel release-check lock servers bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +116,14 @@ frontend/node_modules/.installed: frontend/package.json frontend/package-lock.js
 front-end: frontend/node_modules/.installed ## Build the script of the report page, which is stored in the repository
 	npm --prefix frontend run build --silent
 
+$(RELEASE_TOOLS)/.installed: requirements/release.txt
+	"$(PYTHON)" -m venv --clear $(RELEASE_TOOLS)
+	$(RELEASE_TOOLS)/bin/python -m pip install --quiet --require-hashes --requirement requirements/release.txt
+	touch $@
+
+release-check: build $(RELEASE_TOOLS)/.installed ## Build and check everything that a release uploads: sdist, wheels, programs
+	$(RELEASE_TOOLS)/bin/python tools/release-check $(RELEASE_ARGUMENTS)
+
 wheel: $(VENV)/.installed ## Build an installable wheel into dist/
 	WSGILOAD_GIT_SHA="$$(git rev-parse HEAD 2>/dev/null)" $(BIN)/maturin build --profile distribution --locked --out dist
 
@@ -122,6 +131,8 @@ lock: $(VENV)/.installed ## Update all locked dependencies to their newest versi
 	cargo update
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
 	  --group dev pyproject.toml --output-file requirements/locked.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
+	  --group release pyproject.toml --output-file requirements/release.txt
 	$(BIN)/python tools/lock-servers
 	npm --prefix frontend update --package-lock-only --ignore-scripts --no-audit --no-fund
 

@@ -101,9 +101,9 @@ def trace_from_place_to_report(trace: Callable[[FrameType, str, Any], Any]) -> N
     """Trace only this part of a sweep, because tracing is slow."""
     chosen_place, write_html = sweep.chosen_place, sweep.write_html
 
-    def start_tracing(limits: Limits) -> AbstractContextManager[Place]:
+    def start_tracing(limits: Limits, log: Callable[[str], None]) -> AbstractContextManager[Place]:
         sys.settrace(trace)
-        return chosen_place(limits)
+        return chosen_place(limits, log)
 
     def stop_tracing(run: Path) -> Path:
         sys.settrace(None)

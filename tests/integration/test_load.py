@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -399,14 +400,23 @@ def test_a_threshold_with_too_few_requests_is_undecided_and_gives_exit_code_98(
     )
 
 
-def test_a_target_that_refuses_all_connections_gives_exit_code_97(command: Command) -> None:
-    result = command.run(
-        "load", f"http://127.0.0.1:{unused_port()}/", "-R", 100, "-d", "300ms", "--json", "--quiet"
-    )
+@pytest.mark.parametrize("way", ["url", "connect-to", "unix-socket"])
+def test_a_refused_connection_ends_a_load_at_once(command: Command, way: str) -> None:
+    place = f"127.0.0.1:{unused_port()}"
+    words = {
+        "url": [f"http://{place}/"],
+        "connect-to": ["http://app.example/", "--connect-to", place],
+        "unix-socket": ["http://localhost/", "--unix-socket", command.folder / "missing"],
+    }
+    began_s = time.monotonic()
+    result = command.run("load", *words[way], "-R", 100, "-d", "60s", "--json")
 
-    report = json.loads(result.out)
-    assert report["outcomes"]["refused"] == report["outcomes"]["scheduled"] > 0
-    assert result.code == 97
+    assert time.monotonic() - began_s < 30
+    assert (result.code, result.out) == (97, "")
+    (line,) = result.err.splitlines()
+    assert line.startswith("wsgiload: nothing listens on ")
+    assert line.endswith("; start the server, or correct the address")
+    assert way == "unix-socket" or place in line
 
 
 def test_a_bad_url_is_one_line_and_exit_code_2(command: Command) -> None:

@@ -78,7 +78,7 @@ def test_a_limit_rejected_by_cgroup_v2_is_reported(
     kernel.mount_v2("cpu memory pids")
     reject_writes(monkeypatch, name, error)
 
-    fix = "; change or omit that limit, or use --limits best-effort"
+    fix = "; change or omit that limit"
     with pytest.raises(LimitsError, match=message + fix):
         V2Backend(kernel.root).create(REQUESTED, "t")
     assert not any(path.exists() for path in kernel.created), "the group was not removed"
@@ -118,7 +118,34 @@ def test_a_read_only_cgroup_file_system_is_reported(
     message = r"Read-only file system; in a container, start it with docker run --priv"
     with pytest.raises(LimitsError, match=message):
         select_backend(REQUESTED, kernel.root)
-    assert select_backend(LENIENT, kernel.root).name == "none"
+    said: list[str] = []
+    assert select_backend(LENIENT, kernel.root, said.append).name == "none"
+    (line,) = said
+    assert line.startswith("limits not enforced: cpus, memory, pids (cannot ")
+    assert ". To enforce them: in a container, start it with docker run --privileged" in line
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+def test_without_systemd_a_missing_permission_needs_root_or_another_container(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch, is_root: bool
+) -> None:
+    kernel.mount_v1("cpu,memory,pids")
+
+    def fail(path: Path) -> None:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(files, "make_directory", fail)
+    monkeypatch.setattr(files, "SYSTEMD_SIGN", "/does/not/exist")
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if is_root else 2**31)
+    monkeypatch.setattr(sys, "argv", ["/home/u/.venv/bin/wsgiload", "sweep"])
+    monkeypatch.setattr(sys, "orig_argv", ["python", "/home/u/.venv/bin/wsgiload", "sweep", "a b"])
+
+    cache = 'WSGILOAD_CACHE_DIR="${WSGILOAD_CACHE_DIR:-$HOME/.cache/wsgiload}"'
+    fix = f"sudo {cache} {sys.executable} /home/u/.venv/bin/wsgiload sweep 'a b' --user {2**31}"
+    with pytest.raises(LimitsError) as caught:
+        select_backend(REQUESTED, kernel.root)
+    assert str(caught.value).endswith(f"; {fix}, or use --limits best-effort") is not is_root
+    assert ("docker run --privileged" in str(caught.value)) is is_root
 
 
 @pytest.mark.limits

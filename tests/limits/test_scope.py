@@ -145,7 +145,7 @@ def test_an_error_of_systemd_is_quoted(user: FakeKernel, monkeypatch: pytest.Mon
     Systemd(monkeypatch, delegated=False, errors=errors)
     message = r"does not delegate .*: Failed to .*: Access denied; run as root, or use"
     with pytest.raises(LimitsError, match=message):
-        enter_scope("strict", user.root)
+        select_backend(Limits(cpus=0.5), user.root)
 
 
 def test_without_a_user_service_manager_the_fix_is_to_enable_lingering(
@@ -155,12 +155,10 @@ def test_without_a_user_service_manager_the_fix_is_to_enable_lingering(
     (user.root / "run/user/1000/systemd").rmdir()
 
     message = r"no user service manager is running .*; as root: loginctl enable-linger"
-    with pytest.raises(LimitsError, match=message):
-        enter_scope("strict", user.root)
-
-    # Best effort continues without a scope.
-    enter_scope("best-effort", user.root)
+    enter_scope("strict", user.root)
     assert systemd.executed is None
+    with pytest.raises(LimitsError, match=message):
+        select_backend(Limits(cpus=0.5), user.root)
 
 
 def test_no_group_is_created_in_a_hierarchy_managed_by_systemd(

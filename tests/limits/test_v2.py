@@ -94,6 +94,7 @@ def test_without_delegation_the_error_has_a_fix(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(files, "make_directory", denied)
+    monkeypatch.setattr(files, "SYSTEMD_SIGN", str(kernel.root))
     with pytest.raises(LimitsError, match="systemd-run --user --scope -p Delegate=yes"):
         V2Backend(kernel.root).create(LIMITS, "t")
 

@@ -56,7 +56,7 @@ def test_only_open_loop_trials_have_a_warm_up_by_requests(
 def test_a_warm_up_by_requests_is_not_checked_before_the_rate_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def no_limits(_: object) -> Backend:
+    def no_limits(*_: object, **log: object) -> Backend:
         raise LimitsError("reached the limits")
 
     monkeypatch.setattr(groups, "select_backend", no_limits)

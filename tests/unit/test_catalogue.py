@@ -92,9 +92,13 @@ def test_rows_have_the_status_of_each_server(catalogue: Catalogue) -> None:
     assert rows["beta", "default"]["status"] == "installed"
     assert rows["alpha", "sync"]["status"] == "available"
     assert rows["dead", "default"]["status"] == "refused"
+    for row in rows.values():
+        if row["status"] != "refused":
+            (selected,) = catalogue.select([str(row["id"])])
+            assert (selected.server.name, selected.variant.name) == (row["name"], row["variant"])
     assert rows["beta", "default"]["python"] == ">=3.11"
     assert set(rows["beta", "default"]) == {
-        "name", "variant", "profiles", "python", "status", "legacy", "reason"
+        "id", "name", "variant", "profiles", "python", "status", "legacy", "reason"
     }  # fmt: skip
 
 

@@ -67,6 +67,7 @@ def canned(monkeypatch: pytest.MonkeyPatch) -> type[CannedHandle]:
         report = healthy_report()
 
     monkeypatch.setattr(_load, "Handle", Handle)
+    monkeypatch.setattr(_load, "require_listener", lambda plan: None)
     return Handle
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from wsgiload.doctor import checks as doctor
+from wsgiload.doctor.busy_processes import busiest, process_ticks
 from wsgiload.doctor.checks import CpuTimes, run_checks
 from wsgiload.documents.run_info import DoctorFinding
 
@@ -266,3 +267,22 @@ def test_turbo_is_read_from_the_generic_boost_file(
     write("sys/devices/system/cpu/cpufreq/boost", boost)
     findings = {finding.check: finding for finding in doctor.quick_checks(tmp_path)}
     assert findings["turbo"].level == level
+
+
+def test_busy_processes_are_named_with_pid_and_share(tmp_path: Path, write: Write) -> None:
+    def spend(pid: int, name: str, user: int, system: int) -> None:
+        write(f"proc/{pid}/stat", f"{pid} ({name}) R 1 1 1 0 -1 0 0 0 0 0 {user} {system} 0 0 20")
+
+    write("proc/uptime", "1")
+    for pid, name in ((7, "a (b) c"), (8, "idle"), (9, "evil\x1b[2J")):
+        spend(pid, name, 1000, 1000)
+    before = process_ticks(tmp_path)
+    spend(7, "a (b) c", 1020, 1010)
+    spend(8, "renamed", 1001, 1000)
+    spend(9, "evil\x1b[2J", 1000, 1050)
+    spend(10, "new", 5, 0)
+    named = busiest(before, process_ticks(tmp_path), ticks_per_core=50)
+
+    assert named == "evil\\x1b[2J (pid 9, 1.00), a (b) c (pid 7, 0.60), new (pid 10, 0.10)"
+    load, _ = doctor.judge_cpu_times(CpuTimes(0, 0, 0), CpuTimes(100, 0, 200), 2, named)
+    assert load.message == f"other processes are using 1.00 cores: {named}"

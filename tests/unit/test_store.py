@@ -345,3 +345,14 @@ def test_only_a_sweep_that_lacks_disk_space_can_be_continued(
     (directory.path / "summary.json").mkdir()  # no file can replace it
     with pytest.raises(UsageError, match=advice):
         directory.write_summary(filled_summary({}, [], seed=0))
+
+
+def test_git_ignores_the_default_folder_and_no_other(tmp_path: Path) -> None:
+    for out in (".wsgiload/runs", "elsewhere/runs"):
+        RunDirectory(tmp_path / out, "t")
+    assert (tmp_path / ".wsgiload/.gitignore").read_text() == "*\n"
+    assert list(tmp_path.rglob(".gitignore")) == [tmp_path / ".wsgiload/.gitignore"]
+
+    (tmp_path / ".wsgiload/.gitignore").write_text("runs\n")
+    RunDirectory(tmp_path / ".wsgiload/runs", "t")
+    assert (tmp_path / ".wsgiload/.gitignore").read_text() == "runs\n", "the user's file is kept"

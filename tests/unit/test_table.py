@@ -366,23 +366,12 @@ def test_a_load_shows_the_cost_of_the_generator_and_its_timestamps(
 
 def test_the_server_list_has_statuses_and_reasons() -> None:
     target = console()
-    base = {"variant": None, "profiles": ["default", "many"], "python": ">=3.9"}
-    print_servers(
-        [
-            {"name": "waitress", **base, "status": "ready", "legacy": False, "reason": None},
-            {
-                "name": "uwsgi",
-                **base,
-                "status": "unavailable",
-                "legacy": True,
-                "reason": "no C compiler",
-            },
-        ],
-        target,
-    )
+    fine = {"id": "gunicorn-gthread", "python": ">=3.9", "status": "ready", "legacy": False}
+    old = {"id": "uwsgi", "python": ">=3.9", "status": "unavailable", "legacy": True}
+    print_servers([{**fine, "reason": None}, {**old, "reason": "no C compiler"}], target)
     lines = lines_of(target)
 
-    assert lines[3].split() == ["waitress", "–", "default,", "many", ">=3.9", "ready"]
+    assert lines[3].split() == ["gunicorn-gthread", ">=3.9", "ready"]
     assert lines[4].endswith("unavailable (legacy): no C compiler")
 
 

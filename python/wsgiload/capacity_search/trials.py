@@ -143,7 +143,7 @@ def server_trials(
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
     with (
-        chosen_place(limits) as place,
+        chosen_place(limits, log) as place,
         services_of(experiment, place, cpu_plan, log) as running,
     ):
         environments = _environments(experiment, variants, place, log)

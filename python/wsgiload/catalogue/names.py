@@ -130,6 +130,11 @@ class Catalogue:
             if server.serves(variant, interface)
         ]
 
+    def names(self) -> list[str]:
+        """Every name that selects servers, without those that can no longer be run."""
+        known = self._by_name(None).items()
+        return [DEFAULT, ALL, *sorted(name for name, one in known if one.reason is None)]
+
     def has(self, name: str) -> bool:
         """Whether the name is taken."""
         names = {ALL, DEFAULT, *(server.name for server in self.servers)}
@@ -304,10 +309,11 @@ def _further_servers(folder: Path, known: Iterable[Server]) -> tuple[Server, ...
 def catalogue_rows(
     catalogue: Catalogue, installed: Collection[str] = frozenset()
 ) -> list[dict[str, str | bool | list[str] | None]]:
-    """The rows of ``servers list --json``, one per variant; ``installed`` contains the names of
-    cached servers."""
+    """The rows of ``servers list --json``, one per variant; ``id`` is its name for
+    ``--servers``. The servers named in ``installed`` are cached."""
     return [
         {
+            "id": variant.id,
             "name": variant.server.name,
             "variant": variant.variant.name,
             "profiles": list(PROFILES),

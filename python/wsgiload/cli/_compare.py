@@ -8,6 +8,7 @@ import click
 
 from wsgiload.analysis.aggregate import FIGURES
 from wsgiload.analysis.comparison import Change, compare_summaries, unlike, unlike_hosts
+from wsgiload.cli._completion import complete_runs
 from wsgiload.cli._declared import FILE, FOLDER
 from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import json_option
@@ -29,8 +30,8 @@ EXAMPLES = (
 
 
 @click.command(cls=HelpfulCommand, examples=EXAMPLES)
-@click.argument("run_a", type=FOLDER)
-@click.argument("run_b", type=FOLDER)
+@click.argument("run_a", type=FOLDER, shell_complete=complete_runs)
+@click.argument("run_b", type=FOLDER, shell_complete=complete_runs)
 @option(
     "Procedure",
     "--figure",

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from wsgiload import options
+from wsgiload.cli._completion import complete_bundled_apps
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import Option, Parsed, Port, WholeNumber, option, together
 from wsgiload.options import PORT, Command, Declaration, Kind, Text, Whole, declaration_of
@@ -33,6 +34,7 @@ def click_type(kind: Kind) -> Any:
 
 
 DURATION = click_type(options.DURATION)
+_COMPLETIONS = {"app_name": complete_bundled_apps}
 
 
 def declared_options(
@@ -53,7 +55,10 @@ def _flag(
     kind: type, field: Field[Any], made: Declaration, default: Any, words: str | None
 ) -> Option[Any]:
     text = made.help or described(kind, field.name, words)
-    attributes: dict[str, Any] = {"metavar": made.metavar}
+    attributes: dict[str, Any] = {
+        "metavar": made.metavar,
+        "shell_complete": _COMPLETIONS.get(field.name),
+    }
     if made.kind is bool:
         attributes["is_flag"] = True
     else:

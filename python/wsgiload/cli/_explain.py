@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 import click
 
 from wsgiload.attribution.fingerprints import FINGERPRINTS
+from wsgiload.cli._completion import complete_checks
 from wsgiload.cli._help import HelpfulCommand
 from wsgiload.errors import UsageError
 from wsgiload.findings.finding import LENGTHENS, Finding, findings_of
@@ -23,7 +24,7 @@ EXAMPLES = (
 
 
 @click.command("explain", cls=HelpfulCommand, examples=EXAMPLES)
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_checks)
 def explain(name: str | None) -> int:
     """Explain a check, an alarm or a fingerprint, such as send-lag. Without NAME, list all of them."""
     lines = _list() if name is None else _explained(_finding(name))

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from wsgiload.cli._help import write_examples
 
@@ -62,6 +63,16 @@ class CommandGroup(click.Group):
         self.examples = examples
         self.members = members
         self.commands = LazyCommands(members)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands, without importing them."""
+        if not incomplete or incomplete[0].isalnum():
+            return [
+                CompletionItem(member.name, help=member.summary)
+                for member in self.members
+                if member.name.startswith(incomplete)
+            ]
+        return super().shell_complete(ctx, incomplete)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands in the order of the help."""

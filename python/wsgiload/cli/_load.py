@@ -66,6 +66,7 @@ from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.precision import parse_precision, precision_sentence
 from wsgiload.loads.progress import ProgressFile
 from wsgiload.loads.public_options import LoadOptions, TransportOptions
+from wsgiload.loads.reachable import require_listener
 from wsgiload.report import print_load, print_load_screen, terminal, text_of, write_load
 from wsgiload.results.load_attempts import Attempt, attempt_of, reported
 from wsgiload.sampling.observe import Observation, host_sampler
@@ -145,6 +146,7 @@ def load(
         write_json(shown, json_file or "-")
         return EXIT_OK
 
+    require_listener(plan)
     with live_view("load", quiet=quiet, port=live) as view:
         report, is_interrupted = _measure(plan, flags, view, Destinations(json_file, html))
         if report is None:

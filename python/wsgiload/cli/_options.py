@@ -57,6 +57,8 @@ class ConfiguredCommand(HelpfulCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the files first, because they contain the defaults."""
+        if ctx.resilient_parsing:  # completion in a shell
+            return super().parse_args(ctx, args)
         trust_folder(TRUST_FLAG in args)
         configuration = self.configuration_of(ctx, args)
         own = options_by_name(self)

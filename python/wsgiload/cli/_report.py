@@ -11,6 +11,7 @@ import click
 from wsgiload.analysis.answered import are_open
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
+from wsgiload.cli._completion import complete_runs
 from wsgiload.cli._declared import FOLDER
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import HelpfulCommand, option
@@ -45,7 +46,7 @@ EXAMPLES = (
 
 
 @click.command(cls=HelpfulCommand, examples=EXAMPLES)
-@click.argument("runs", nargs=-1, required=True, type=FOLDER)
+@click.argument("runs", nargs=-1, required=True, type=FOLDER, shell_complete=complete_runs)
 @option(
     "Procedure",
     "--aggregate",

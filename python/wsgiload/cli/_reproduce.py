@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from wsgiload.cli._completion import complete_studies
 from wsgiload.cli._experiment_file import ExperimentFile, read_experiment_file
 from wsgiload.cli._help import option
 from wsgiload.cli._options import options_by_name
@@ -81,7 +82,7 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 @click.command(cls=StudyCommand, examples=EXAMPLES)
-@click.argument("file", metavar="NAME")
+@click.argument("file", metavar="NAME", shell_complete=complete_studies)
 @option(
     "Procedure",
     "--list",

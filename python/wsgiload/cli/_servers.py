@@ -11,6 +11,7 @@ from wsgiload.account import Account, account_of
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import Catalogue, catalogue_rows, load_catalogue
 from wsgiload.catalogue.scripts import script_text
+from wsgiload.cli._completion import complete_servers
 from wsgiload.cli._declared import FILE, FOLDER
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import Decorated, HelpfulCommand, option, together
@@ -57,7 +58,7 @@ def _python(function: Decorated) -> Decorated:
     return decorated
 
 
-_names = click.argument("names", nargs=-1)
+_names = click.argument("names", nargs=-1, shell_complete=complete_servers)
 _from = together(
     option(
         "Server",

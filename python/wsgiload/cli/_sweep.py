@@ -22,6 +22,7 @@ from wsgiload.analysis.threshold import (
     undecided_thresholds,
 )
 from wsgiload.capacity_search.rates import require_rates
+from wsgiload.cli._completion import complete_apps, complete_runs, complete_servers
 from wsgiload.cli._decide import code_of_answer
 from wsgiload.cli._declared import DURATION, FILE, FOLDER, declared_options
 from wsgiload.cli._dry_run import (
@@ -149,6 +150,7 @@ def experiment_options(command: Command) -> Option[Any]:
             "Server",
             "--servers",
             type=NAMES,
+            shell_complete=complete_servers,
             help="Servers to measure, from `wsgiload servers list` or from tables [servers.NAME] in wsgiload.toml. alias=NAME runs NAME under an alias; NAME==VERSION runs another version.  [default: all servers in wsgiload.toml; if there are none, servers that need no system packages]",
         ),
         declared_options(ServerOptions(), command),
@@ -168,7 +170,7 @@ def experiment_options(command: Command) -> Option[Any]:
 
 
 @click.command(cls=GridCommand, examples=EXAMPLES)
-@click.argument("app", required=False)
+@click.argument("app", required=False, shell_complete=complete_apps)
 @_level_options
 @option(
     "Load",
@@ -183,6 +185,7 @@ def experiment_options(command: Command) -> Option[Any]:
     "Procedure",
     "--resume",
     type=FOLDER,
+    shell_complete=complete_runs,
     metavar="RUN",
     help="Continue the interrupted experiment in run directory RUN with its stored plan.",
 )

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from wsgiload.doctor.busy_processes import busiest, process_ticks
 from wsgiload.doctor.machine import (
     Level,
     check_address_randomization,
@@ -146,17 +147,22 @@ def check_open_files() -> DoctorFinding:
 
 def watch_cpus(root: Path, watch_s: float) -> list[DoctorFinding]:
     """Steal and other processes' CPU use, over a period in which wsgiload only waits."""
-    before = read_cpu_times(root)
+    earlier, before = process_ticks(root), read_cpu_times(root)
     time.sleep(watch_s)
-    after = read_cpu_times(root)
+    after, later = read_cpu_times(root), process_ticks(root)
     if before is None or after is None or after.total <= before.total:
         unknown = "CPU times cannot be read"
         return [finding(check, "amber", None, unknown) for check in ("background load", "steal")]
-    return judge_cpu_times(before, after, os.cpu_count() or 1)
+    cores = os.cpu_count() or 1
+    busy = busiest(earlier, later, (after.total - before.total) / cores)
+    return judge_cpu_times(before, after, cores, busy)
 
 
-def judge_cpu_times(before: CpuTimes, after: CpuTimes, cores: int) -> list[DoctorFinding]:
-    """The findings from two readings of the processors' times."""
+def judge_cpu_times(
+    before: CpuTimes, after: CpuTimes, cores: int, busy: str = ""
+) -> list[DoctorFinding]:
+    """The findings from two readings of the processors' times; ``busy`` names the processes that
+    used them."""
     total = after.total - before.total
     foreign = (after.busy - before.busy) / total * cores
     steal = (after.stolen - before.stolen) / total
@@ -167,7 +173,7 @@ def judge_cpu_times(before: CpuTimes, after: CpuTimes, cores: int) -> list[Docto
             "background load",
             foreign_level,
             round(foreign, 3),
-            f"other processes are using {foreign:.2f} cores",
+            f"other processes are using {foreign:.2f} cores" + (f": {busy}" if busy else ""),
             None if foreign_level == "green" else "stop other processes, or wait until they finish",
         ),
         finding(

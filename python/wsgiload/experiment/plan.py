@@ -61,8 +61,8 @@ class ResourceLimits:
         cpus: CPU limit of the server, in cores.
         memory_bytes: Memory limit of the server (swap disabled).
         pids: Maximum number of processes and threads of the server.
-        policy: Action if a limit cannot be enforced: fail (strict) or flag the result
-            (best-effort). With none, no limits are set.
+        policy: Action if a limit cannot be enforced: flag the result (best-effort) or fail
+            (strict). With none, no limits are set.
         server_cpus: CPUs to pin the server to, such as 1 or 2-3. Default: chosen automatically.
         client_cpus: CPUs to pin the load generator to. Default: chosen automatically.
         user: User as whom the server, its setup, its services and the import check run (only as
@@ -74,7 +74,7 @@ class ResourceLimits:
     )
     memory_bytes: int | None = option(512 * 1024**2, "Limits", SIZE, "--memory", only=_LAUNCHING)
     pids: int | None = option(512, "Limits", Whole(1), only=_LAUNCHING)
-    policy: Policy = option("strict", "Limits", get_args(Policy), "--limits", only=_LAUNCHING)
+    policy: Policy = option("best-effort", "Limits", get_args(Policy), "--limits", only=_LAUNCHING)
     server_cpus: tuple[int, ...] | None = option(None, "Limits", only=_LAUNCHING, collect=_cpu_list)
     client_cpus: tuple[int, ...] | None = option(None, "Limits", only=_LAUNCHING, collect=_cpu_list)
     user: str | None = option(None, "Limits", only=_LAUNCHING)

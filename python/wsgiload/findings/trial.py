@@ -67,7 +67,7 @@ def host_not_idle(settled: Settled | None, limit_s: float) -> Fired | None:
 LIMITS = Finding(
     name="limits",
     examines="the limits reported by the kernel",
-    premise="A limit could not be enforced, and --limits best-effort permitted a trial without it.",
+    premise="A limit could not be enforced, and --limits strict was not given.",
     sighting="a limit was not enforced in",
     consequence="the result does not apply to servers with this limit",
     fix="run as root, or see docs/limits.md",

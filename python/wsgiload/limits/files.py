@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
+import shlex
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +19,7 @@ from pathlib import Path
 from wsgiload.limits.model import COUNTER_NAMES, Counters
 
 NS_PER_US = 1_000
+SYSTEMD_SIGN = "/run/systemd/system"  # checked by sd_booted(3)
 DELEGATION_FIX = (
     "run as root, or start it as: systemd-run --user --scope -p Delegate=yes -- wsgiload …"
 )
@@ -81,7 +85,26 @@ def fix_of(error: OSError) -> str:
     """The fix after the kernel refused to create a group or to write to one."""
     if error.errno == errno.EROFS:
         return READ_ONLY_FIX
-    return DELEGATION_FIX
+    if Path(SYSTEMD_SIGN).is_dir():
+        return DELEGATION_FIX
+    return READ_ONLY_FIX if os.geteuid() == 0 else _as_root()
+
+
+def _as_root() -> str:
+    """This command as root, with the app running as the present user."""
+    is_command = Path(sys.argv[0]).stem in ("wsgiload", "__main__")
+    words = [sys.executable, *sys.orig_argv[1:]] if is_command else ["wsgiload", "…"]
+    # The servers must be where the user can read them.
+    cache = 'WSGILOAD_CACHE_DIR="${WSGILOAD_CACHE_DIR:-$HOME/.cache/wsgiload}"'
+    return f"sudo {cache} {shlex.join(words)} --user {user_name(os.geteuid())}"
+
+
+def user_name(user_id: int) -> str:
+    """The name of a user; its number if it has none."""
+    try:
+        return pwd.getpwuid(user_id).pw_name
+    except KeyError:
+        return str(user_id)
 
 
 def missing_controller(controller: str, directory: Path) -> str:

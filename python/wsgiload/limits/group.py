@@ -159,7 +159,7 @@ def refuse_unmet(group: ControlGroup, limits: Limits, reasons: Mapping[str, str]
         )
         raise LimitsError(
             f"{group.enforcement.backend} cannot enforce the limit on {', '.join(missing)} ({why})",
-            "change or omit that limit, or use --limits best-effort",
+            "change or omit that limit",
         )
     return group
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import os
-import pwd
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from wsgiload.errors import LimitsError
@@ -21,20 +21,18 @@ from wsgiload.limits import files, v2
 from wsgiload.limits.model import Policy
 
 GUARD_VARIABLE = "WSGILOAD_IN_SCOPE"
-SYSTEMD_SIGN = "/run/systemd/system"  # checked by sd_booted(3)
 UNIT_SUFFIXES = (".scope", ".service")
 # With the default policy, an out-of-memory worker would stop the whole scope, including a prefork
 # server's master.
 PROPERTIES = ("Delegate=yes", "OOMPolicy=continue")
 PROPERTIES_BEFORE_253 = ("Delegate=yes",)
 TRIAL_TIMEOUT_S = 30.0
-BEST_EFFORT_FIX = "or use --limits best-effort to run without limits"
 
 
 def is_outside(root: Path = Path("/")) -> bool:
     """Whether systemd manages the unified hierarchy and has not delegated our part of it."""
     mount = v2.find_mount(root)
-    if mount is None or not files.under(root, SYSTEMD_SIGN).is_dir():
+    if mount is None or not files.under(root, files.SYSTEMD_SIGN).is_dir():
         return False
     if not files.read_text(v2.own_base(root, mount) / "cgroup.controllers"):
         return False  # a hybrid host, where limits are those of v1
@@ -80,21 +78,33 @@ def _is_delegated(unit: str, is_users: bool) -> bool:
 def enter_scope(policy: Policy, root: Path = Path("/")) -> None:
     """If limits need it, execute this command again inside a delegated scope; then never returns.
 
-    Raises LimitsError if that fails under the strict policy.
+    If that is impossible, does nothing: ``select_backend`` tells why.
     """
     if policy == "none" or GUARD_VARIABLE in os.environ or not is_outside(root):
         return
-    environment = {**os.environ, GUARD_VARIABLE: "1"}
+    with suppress(LimitsError):
+        prefix, environment = _delegation(root)
+        command = [*prefix, sys.executable, *sys.orig_argv[1:]]
+        sys.stdout.flush()
+        os.execvpe(command[0], command, environment)
+
+
+def obstacle(root: Path = Path("/")) -> LimitsError:
+    """Why this process is outside a delegated scope."""
     try:
-        if os.geteuid() != 0:
-            environment |= {"XDG_RUNTIME_DIR": str(_runtime_folder(root, os.environ, os.geteuid()))}
-        command = [*_working_prefix(environment), sys.executable, *sys.orig_argv[1:]]
-    except LimitsError:
-        if policy == "strict":
-            raise
-        return
-    sys.stdout.flush()
-    os.execvpe(command[0], command, environment)
+        _delegation(root)
+    except LimitsError as error:
+        return error
+    return LimitsError("systemd manages the cgroups of this host", files.DELEGATION_FIX)
+
+
+def _delegation(root: Path) -> tuple[list[str], dict[str, str]]:
+    """The prefix of a command that runs in a delegated scope, and its environment variables.
+    Raises LimitsError if systemd does not delegate."""
+    environment = {**os.environ, GUARD_VARIABLE: "1"}
+    if os.geteuid() != 0:
+        environment |= {"XDG_RUNTIME_DIR": str(_runtime_folder(root, os.environ, os.geteuid()))}
+    return _working_prefix(environment), environment
 
 
 def _runtime_folder(root: Path, environ: Mapping[str, str], user_id: int) -> Path:
@@ -106,16 +116,8 @@ def _runtime_folder(root: Path, environ: Mapping[str, str], user_id: int) -> Pat
             return Path(folder)
     raise LimitsError(
         f"no user service manager is running (no {default}/systemd), so no cgroup can be delegated",
-        f"as root: loginctl enable-linger {_user_name(user_id)}  (then again as this user), "
-        f"{BEST_EFFORT_FIX}",
+        f"as root: loginctl enable-linger {files.user_name(user_id)}  (then again as this user)",
     )
-
-
-def _user_name(user_id: int) -> str:
-    try:
-        return pwd.getpwuid(user_id).pw_name
-    except KeyError:
-        return str(user_id)
 
 
 def _working_prefix(environment: Mapping[str, str]) -> list[str]:
@@ -123,7 +125,7 @@ def _working_prefix(environment: Mapping[str, str]) -> list[str]:
     if shutil.which("systemd-run") is None:
         raise LimitsError(
             "systemd manages this host, but systemd-run is missing",
-            f"install it, {BEST_EFFORT_FIX}",
+            "install it",
         )
     error_text = ""
     for properties in (PROPERTIES, PROPERTIES_BEFORE_253):
@@ -145,7 +147,7 @@ def _working_prefix(environment: Mapping[str, str]) -> list[str]:
         error_text = error_text or " ".join(tested.stderr.split())
     raise LimitsError(
         f"systemd does not delegate a cgroup: {error_text}",
-        f"run as root, {BEST_EFFORT_FIX}",
+        "run as root",
     )
 
 

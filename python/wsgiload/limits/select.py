@@ -1,14 +1,14 @@
 """Chooses the mechanism that enforces limits by testing each: create a group, limit it, join it,
 remove it.
 
-If a requested limit cannot be enforced, the strict policy raises an error, and the others record
-it.
+If a requested limit cannot be enforced, the strict policy raises an error, and best-effort says why
+and records it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,30 +22,55 @@ from wsgiload.limits.unlimited import UnlimitedBackend
 PROBE_TIMEOUT_S = 10.0
 
 
-def select_backend(limits: Limits, root: Path = Path("/")) -> Backend:
-    """The best backend for these limits. Also cleans up after killed runs."""
+def ignore(message: str) -> None:
+    """Ignores a message."""
+
+
+def select_backend(
+    limits: Limits, root: Path = Path("/"), log: Callable[[str], None] = ignore
+) -> Backend:
+    """The best backend for these limits. Also cleans up after killed runs.
+
+    ``log`` gets one line that says which limits cannot be enforced, why, and what is needed. Under
+    the strict policy, this line is raised as LimitsError.
+    """
     validate_limits(limits, available_cpus())
     end_stale_processes(root)
     remove_stale_groups(root)
     if limits.policy == "none":
         return UnlimitedBackend()
-    # a lenient probe reports what is not enforced instead of raising, so backends can be compared
-    lenient = replace(limits, policy="best-effort")
-    partial: list[tuple[int, Backend]] = []
     causes: list[LimitsError] = []
     for backend in candidates(root):
         try:
-            missing = probe(backend, lenient if limits.policy == "best-effort" else limits)
+            probe(backend, replace(limits, policy="strict"))
+            return backend
         except LimitsError as error:
             causes.append(error)
-            continue
-        if not missing:
-            return backend
-        partial.append((len(missing), backend))
-    if limits.policy == "strict" and limits.requested():
-        raise _refusal(limits, causes, outside=scope.is_outside(root))
-    partial.append((len(limits.requested()), UnlimitedBackend()))
-    return min(partial, key=lambda pair: pair[0])[1]
+    if not limits.requested():
+        return UnlimitedBackend()
+    if scope.is_outside(root):
+        causes.append(scope.obstacle(root))
+    why = "; ".join(error.cause for error in causes) or "no usable cgroup hierarchy is mounted"
+    fix = next((error.fix for error in causes if error.fix), "run as root")
+    if limits.policy == "strict":
+        requested = ", ".join(limits.requested())
+        raise LimitsError(
+            f"the requested limits ({requested}) cannot be enforced: {why}",
+            f"{fix}, or use --limits best-effort",
+        )
+    missing, backend = _most_capable(limits, root)
+    log(f"limits not enforced: {', '.join(missing)} ({why}). To enforce them: {fix}")
+    return backend
+
+
+def _most_capable(limits: Limits, root: Path) -> tuple[tuple[str, ...], Backend]:
+    """The limits that cannot be enforced, and the backend that enforces all others."""
+    partial: list[tuple[tuple[str, ...], Backend]] = []
+    for backend in candidates(root):
+        with suppress(LimitsError):
+            partial.append((probe(backend, limits), backend))
+    partial.append((limits.requested(), UnlimitedBackend()))
+    return min(partial, key=lambda pair: len(pair[0]))
 
 
 def candidates(root: Path) -> list[Backend]:
@@ -76,19 +101,6 @@ def probe(backend: Backend, limits: Limits) -> tuple[str, ...]:
             f"{backend.name}: a process cannot join a cgroup (exit code {code})", "run as root"
         )
     return group.enforcement.not_enforced
-
-
-def _refusal(limits: Limits, causes: list[LimitsError], *, outside: bool) -> LimitsError:
-    requested = ", ".join(limits.requested())
-    if outside:
-        causes = [
-            *causes,
-            LimitsError("systemd manages the cgroups of this host", files.DELEGATION_FIX),
-        ]
-    why = "; ".join(error.cause for error in causes) or "no usable cgroup hierarchy is mounted"
-    fixes = [error.fix for error in causes if error.fix]
-    fix = fixes[0] if fixes else "run as root, or use --limits best-effort"
-    return LimitsError(f"the requested limits ({requested}) cannot be enforced: {why}", fix)
 
 
 def remove_stale_groups(root: Path = Path("/")) -> list[str]:

@@ -117,9 +117,7 @@ def print_load(report: LoadReport, console: Console) -> None:
 class ServerRow(msgspec.Struct, frozen=True):
     """A row of the catalogue."""
 
-    name: str
-    variant: str | None
-    profiles: tuple[str, ...]
+    id: str
     python: str
     status: str
     legacy: bool
@@ -128,13 +126,11 @@ class ServerRow(msgspec.Struct, frozen=True):
 
 def print_servers(rows: Iterable[object], console: Console | None = None) -> None:
     """Print the server catalogue from the rows of ``servers list --json``."""
-    table = plain_table("server", "variant", "profiles", "python", "status")
+    table = plain_table("name for --servers", "python", "status")
     for row in convert(list(rows), list[ServerRow]):
         status = row.status + (" (legacy)" if row.legacy else "")
         reason = f": {row.reason}" if row.reason else ""
-        variant = words.MISSING if row.variant is None else row.variant
-        profiles = ", ".join(row.profiles)
-        table.add_row(row.name, variant, profiles, row.python, Text(status + reason))
+        table.add_row(row.id, row.python, Text(status + reason))
     _print(console or terminal(), table)
 
 

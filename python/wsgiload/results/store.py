@@ -53,6 +53,13 @@ CSV_COLUMNS = {
 }
 
 
+def _keep_out_of_git(folder: Path) -> None:
+    """Let git ignore the folder that wsgiload creates next to an app."""
+    if folder.name == ".wsgiload":
+        with suppress(FileExistsError), (folder / ".gitignore").open("x") as file:
+            file.write("*\n")
+
+
 class RunDirectory:
     """The directory of one sweep or search, ``<UTC>-<name>-<4 hex>``. Only sweeps are resumable."""
 
@@ -67,6 +74,7 @@ class RunDirectory:
             self.path.mkdir(parents=True, mode=0o700)
             (self.path / "server").mkdir()
             (self.path / "load").mkdir()
+            _keep_out_of_git(folder.absolute().parent)
         except OSError as error:
             raise UsageError(
                 f"cannot create the run directory {self.path}: {error.strerror}",

@@ -11,11 +11,10 @@ from wsgiload.documents.load_report import AttachedResources, LoadReport
 from wsgiload.limits.attach import Attached
 from wsgiload.limits.files import CounterSource
 from wsgiload.limits.model import Counters
+from wsgiload.loads.reachable import DEFAULT_PORTS
 from wsgiload.sampling.listen_queue import listener_pids
 from wsgiload.sampling.resources import measured_window, summarise
 from wsgiload.sampling.sampler import HOST_SPACING_NS, Sample, Sampler
-
-DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(slots=True)

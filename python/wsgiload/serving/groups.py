@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ from wsgiload.errors import WsgiloadError
 from wsgiload.foreign_text import visible
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Backend, Janitor, LimitedGroup, Limits, select_backend
+from wsgiload.limits.select import ignore
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,13 @@ class Place:
 
 
 @contextmanager
-def chosen_place(limits: Limits) -> Iterator[Place]:
+def chosen_place(limits: Limits, log: Callable[[str], None] = ignore) -> Iterator[Place]:
     """A place with a tested backend, and a janitor while the block lasts. The janitor starts first,
-    because testing may leave a group behind, too."""
+    because testing may leave a group behind, too. ``log`` gets the limits that cannot be
+    enforced."""
     with Janitor() as janitor:
         with uninterrupted():
-            backend = select_backend(limits)
+            backend = select_backend(limits, log=log)
         yield Place(limits, backend, janitor)
 
 

@@ -364,7 +364,7 @@ def _carry_out(
     order = expand(experiment, tuple(variants))
     status: Status = "failed" if earlier is None else "interrupted"
     with (
-        chosen_place(limits) as place,
+        chosen_place(limits, events.message) as place,
         services_of(experiment, place, cpu_plan, events.message) as running,
         ExitStack() as stack,
     ):
