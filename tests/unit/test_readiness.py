@@ -43,6 +43,9 @@ class Group:
     def refused_processes(self) -> int | None:
         return self.refused
 
+    def pids(self) -> list[int]:
+        return []
+
     def read_counters(self) -> Counters:
         return Counters(cpu_usage_ns=round(self.cores * time.monotonic_ns()))
 

@@ -333,7 +333,7 @@ def test_a_deleted_directory_is_not_called_a_full_disk(directory: RunDirectory) 
 @pytest.mark.parametrize(
     ("is_resumable", "advice"),
     [
-        (True, r"continue with `wsgiload sweep --resume .*`$"),
+        (True, r"continue with `.*wsgiload sweep --resume .*`$"),
         (False, r"free disk space, then start a new run$"),
     ],
 )
