@@ -12,7 +12,7 @@ def program() -> list[str]:
     """The words that start this program again in any folder: its name if the shell finds it, its
     path, or its module."""
     path = Path(sys.argv[0])
-    if path.name == "__main__.py" or not path.is_file():
+    if path.name != "wsgiload" or not path.is_file():  # started by a script that imports wsgiload
         return [sys.executable, "-m", "wsgiload"]
     found = shutil.which(path.name)
     is_found = found is not None and Path(found).absolute() == path.absolute()

@@ -35,7 +35,7 @@ from wsgiload.sampling.external_counters import (
 )
 
 from .canned_load import canned_load
-from .filled import outcomes
+from .filled import distribution, outcomes
 
 SNMP = """\
 Ip: Forwarding DefaultTTL
@@ -298,3 +298,21 @@ def test_a_load_without_external_counters_is_not_judged() -> None:
         )
         == []
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_named"),
+    [
+        ({"connect_time_ns": None}, False),
+        ({"connect_time_ns": distribution(max=30_000_000)}, False),
+        ({"connect_time_ns": distribution(max=1_010_000_000)}, True),
+        ({"outcomes": outcomes(1_000, 999, connect_timeout=1)}, True),
+    ],
+)
+def test_drops_of_other_connections_of_the_host_are_not_named(
+    changes: dict[str, Any], is_named: bool
+) -> None:
+    counts = ExternalReading(None, TcpCounts(0, 5, 5, 0))
+    report = msgspec.structs.replace(load(), **changes)
+    found = check_external_counts(report, counts, ORCHESTRATOR_THRESHOLDS)
+    assert any(isinstance(one, Fired) for one in found) == is_named

@@ -82,12 +82,16 @@ def max_sent_requests(load: LoadReport) -> int | None:
     return connections.opened + connections.reused
 
 
+# The client's kernel repeats an attempt after 1 s; its timer may be a little early.
+FIRST_REPEAT_NS = 900_000_000
+
 KERNEL_DROPS = Finding(
     name="kernel-drops",
     examines="the kernel's counters of accept queue overflows and drops during the load",
     premise="A counter exceeds `warn`: a listening socket of this host dropped connection "
     "attempts. The client's kernel repeats them after 1, 3 and 7 s, so the affected requests are "
-    "among the slowest.",
+    "among the slowest. At least one connection of the load took that long, or a request got no "
+    "response in time: otherwise, the drops belong to other connections.",
     sighting="this host dropped connections in",
     consequence="the slowest response times include 1, 3 or 7 s of a second attempt",
     fix="raise the server's listen backlog, or lower the rate",
@@ -144,8 +148,18 @@ def check_external_counts(
     """The results of ``app-calls`` and ``kernel-drops``; empty without external counters."""
     if counts is None:
         return []
+    drops = connections_dropped(counts.tcp, thresholds[KERNEL_DROPS.name])
     results = (
         requests_seen(load, counts.requests_seen, thresholds[APP_CALLS.name]),
-        connections_dropped(counts.tcp, thresholds[KERNEL_DROPS.name]),
+        None if isinstance(drops, Fired) and not _may_be_affected(load) else drops,
     )
     return [result for result in results if result is not None]
+
+
+def _may_be_affected(load: LoadReport) -> bool:
+    """Whether a connection of the load was as late as a repeated attempt, or a request got no
+    response in time."""
+    connects, outcomes = load.connect_time_ns, load.outcomes
+    if connects is not None and (connects.max or 0) >= FIRST_REPEAT_NS:
+        return True
+    return bool(outcomes.connect_timeout or outcomes.timeout or outcomes.unfinished)
