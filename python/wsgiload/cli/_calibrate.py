@@ -10,7 +10,7 @@ import click
 from wsgiload.calibration.run import CalibrationPlan, calibrate
 from wsgiload.cli._flags import CalibrateFlags
 from wsgiload.cli._help import MAX_U64, WholeNumber, option
-from wsgiload.cli._options import FILE, ConfiguredCommand, together
+from wsgiload.cli._options import DURATION, FILE, ConfiguredCommand, together
 from wsgiload.cli._output import check_destinations, print_status, say, write_json
 from wsgiload.cli._sweep import sweep
 from wsgiload.errors import EXIT_INVALID, EXIT_OK
@@ -25,7 +25,7 @@ from wsgiload.report import print_calibration, terminal
 from wsgiload.units import seconds_to_ns
 
 _SHARED_WITH_SWEEP = {
-    *("duration", "warmup", "arrivals", "keepalive", "threads", "ambiguous_t", "ambiguous_d"),
+    *("arrivals", "keepalive", "threads", "ambiguous_t", "ambiguous_d"),
     *("cpus", "server_cpus", "client_cpus", "json_file", "quiet", "config", "dry_run"),
 }
 
@@ -51,6 +51,20 @@ EXAMPLES = (
         type=float,
         default=1000,
         help="Rate of the open loop, in requests per second.",
+    ),
+    option(
+        "Load",
+        *("-d", "-z", "--duration"),
+        type=DURATION,
+        default="10s",
+        help="Duration of the measurement.",
+    ),
+    option(
+        "Load",
+        "--warmup",
+        type=DURATION,
+        default="2s",
+        help="Duration of the warm-up before the measurement.",
     ),
     option(
         "Load",
