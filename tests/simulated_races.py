@@ -214,10 +214,10 @@ def main() -> None:
     _say(
         f"{races} races each, budget {BUDGET_S:.0f} s, {LAUNCH_S:g} s per launch; in % of the races"
     )
-    _say(f"{'':46}" + "".join(f"{name:>13}" for name in names))
+    _say(f"{'':46}" + "".join(f"{name:>14}" for name in names))
     for label, world in WORLDS.items():
         rates = rates_of(world, races)
-        _say(f"{label:46}" + "".join(f"{getattr(rates, name):13.1f}" for name in names))
+        _say(f"{label:46}" + "".join(f"{getattr(rates, name):14.1f}" for name in names))
     _say(f"A/A, 3 levels × 3 figures, any false difference: {false_differences(races):.1f} %")
 
 

@@ -191,7 +191,7 @@ def test_a_syntax_error_is_reported_with_its_file_and_line(command: Command, pro
     result = command.run(
         "sweep", "broken:app", "--servers", "waitress,wsgiref", "--rates", "50,100"
     )
-    message = require_every_cell_failed(result, 4, "import")
+    message = require_every_cell_failed(result, 8, "import")
     assert f"SyntaxError: expected ':' at {project / 'broken.py'}:3" in message
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
 from .command import Command, until
+from .reference import needs_reference
 from .stored import only_run, schema_errors
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
@@ -49,3 +51,34 @@ def test_an_interrupted_race_is_resumed_and_recommends_the_leanest_setting_withi
     assert peaks[recommended["server"]] <= 1.1 * min(peaks.values())
     assert "Recommended: " in result.out
     assert summary["answer"]["command_line"].endswith("hello:app")
+
+
+REFSRV = "target/release/refsrv --listen {address} --hold"
+
+
+@needs_reference
+def test_the_default_run_decides_and_starts_each_server_once_for_all_rates(
+    command: Command,
+) -> None:
+    root = Path(__file__).parents[2]
+    servers = [
+        word
+        for name, hold in (("fast", "1ms"), ("slow", "60ms"))
+        for word in ("--command", f"{name}={root / REFSRV} {hold}")
+    ]
+    result = command.run("sweep", *servers, "--rates", "500,1000", "--budget", "60s")
+    assert result.code == 0, result.err
+
+    summary = result.summary
+    assert schema_errors("summary-1", summary) == []
+    race = next(one for one in summary["races"] if one["rate"] == 1000)
+    assert (race["outcome"], race["contenders"]) == ("winner", ["fast"])
+    assert race["standings"][0]["factor"] > 3
+    assert summary["answer"]["status"] == "decided"
+    assert "Behind: slow (" in summary["answer"]["sentence"]
+    assert "[block 1] fast … p99 " in result.err
+
+    [first, second] = [cell for cell in summary["cells"] if cell["id"].startswith("fast")][:2]
+    assert {first["rate"], second["rate"]} == {500, 1000}
+    logs = {path.name for path in (only_run(command) / "server").glob("fast*#1.log")}
+    assert len(logs) == 1, "one launch"

@@ -115,3 +115,8 @@ def test_pairs_are_compared_with_p_adjusted_for_all_analyses() -> None:
     assert found.p < found.p_adjusted < 0.05
     assert (abs(found.mean) > found.half) == (found.p_adjusted < RULES.error)
     assert compared(1) is None
+
+
+def test_a_certain_difference_that_does_not_matter_is_a_tie() -> None:
+    state = judge(("a", "b"), _blocks({"a": 10, "b": 10.3}, 8, wobble=0.001), RULES)
+    assert _relations(state) == {"b": "tied"}

@@ -24,7 +24,7 @@ from wsgiload.loads.options import Level
 from wsgiload.report.answer import answer_of
 from wsgiload.report.first_screen import markdown, table_of
 
-from .filled import filled_summary, rates
+from .filled import filled_summary, outcomes, rates
 from .invented_cells import cell, experiment, with_p50
 
 MS = 1e6
@@ -170,6 +170,17 @@ def test_a_leader_that_is_within_the_margin_of_the_best_is_an_answer() -> None:
         r"be as good\. Behind: slow",
         answer.sentence,
     )
+
+
+def test_one_failed_launch_of_many_does_not_exclude_a_server() -> None:
+    few = outcomes(20_000, 17_000, reset=3_000)
+    failed = cell("fast", 9, None, outcomes=few)
+    answer = answer_of(_summary([*WON, failed]))
+    assert [entry.status for entry in answer.ranking[0].entries] == ["ranked"] * 3
+    assert answer.sentence.startswith("fast has the lowest p99 at 1,000/s: ")
+    again = cell("fast", 10, None, outcomes=few)
+    answer = answer_of(_summary([*WON, failed, again]))
+    assert [entry.status for entry in answer.ranking[0].entries][-1] == "overloaded"
 
 
 def test_servers_that_all_failed_have_no_winner() -> None:

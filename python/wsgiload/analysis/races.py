@@ -370,6 +370,18 @@ def race_at(races: Sequence[Race] | None, level: RankingLevel) -> Race | None:
     return of_level[0] if of_level else None
 
 
+def _unless_failed(entry: RankingEntry, race: Race) -> RankingEntry:
+    """A server that failed in one of at least four launches is ranked, as in the race, which drops
+    it after two."""
+    relations = {one.server: one.relation for one in race.standings}
+    races = race.standings and (
+        entry.label in race.contenders or relations.get(entry.label) == "behind"
+    )
+    if races and entry.status in ("overloaded", "errors") and len(entry.cell_ids) >= MIN_RUNS:
+        return replace(entry, status="ranked")
+    return entry
+
+
 def ranked_by_race(level: RankingLevel, race: Race) -> RankingLevel:
     """Contenders first, then the servers that fell behind. Servers that missed an objective or
     failed keep their order, because when they dropped out says nothing about them."""
@@ -399,7 +411,7 @@ def ranked_by_race(level: RankingLevel, race: Race) -> RankingLevel:
             and ("open" if "open" in (own, relations.get(name, "tied")) else "tied") == kind
         )
 
-    entries = sorted(level.entries, key=key)
+    entries = sorted((_unless_failed(one, race) for one in level.entries), key=key)
     names = [entry.label for entry in entries if entry.status == "ranked" and entry.label in alike]
     return replace(
         level,

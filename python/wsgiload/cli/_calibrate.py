@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from wsgiload.calibration.run import CalibrationPlan, calibrate
-from wsgiload.cli._declared import FILE, given_options
+from wsgiload.cli._declared import DURATION, FILE, given_options
 from wsgiload.cli._help import MAX_U64, WholeNumber, option, together
 from wsgiload.cli._options import ConfiguredCommand
 from wsgiload.cli._output import check_destinations, print_status, say, write_json
@@ -27,7 +27,7 @@ from wsgiload.report import print_calibration, terminal
 from wsgiload.units import seconds_to_ns
 
 _SHARED_WITH_SWEEP = {
-    *("duration", "warmup", "arrivals", "keepalive", "threads", "ambiguous_t", "ambiguous_d"),
+    *("arrivals", "keepalive", "threads", "ambiguous_t", "ambiguous_d"),
     *("cpus", "server_cpus", "client_cpus", "json_file", "quiet", "config", "dry_run"),
 }
 
@@ -53,6 +53,20 @@ EXAMPLES = (
         type=float,
         default=1000,
         help="Rate of the open loop, in requests per second.",
+    ),
+    option(
+        "Load",
+        *("-d", "-z", "--duration"),
+        type=DURATION,
+        default="10s",
+        help="Duration of the measurement.",
+    ),
+    option(
+        "Load",
+        "--warmup",
+        type=DURATION,
+        default="2s",
+        help="Duration of the warm-up before the measurement.",
     ),
     option(
         "Load",

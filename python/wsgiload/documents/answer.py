@@ -30,7 +30,7 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     than 99 % of the requests got a correct response or, in an open loop, the goodput was below 95 %
     of the offered rate); `invalid` (the server responded, but the generator, the host or the plan
     made every run invalid); or `failed` (in every run, the cell failed or no request got a correct
-    response). Source: cells."""
+    response). In a race, one such run of at least four does not matter. Source: cells."""
     value_ns: NonNegativeFloat | None
     """p99 over all scheduled requests, median over runs. Unit: ns. Source: cells. Null: no finite
     value, or nothing was measured."""

@@ -29,6 +29,7 @@ from wsgiload.experiment.own_servers import own_servers_of, require_compatible_w
 from wsgiload.experiment.plan import Experiment, ResourceLimits, ServedApp, Size
 from wsgiload.experiment.procedure import SETTLE_IN_RACE_NS, usual_procedure
 from wsgiload.experiment.public_options import ServerOptions, SupportingService, SweepOptions
+from wsgiload.experiment.qualifying import slice_ns
 from wsgiload.experiment.services import supporting_services_of
 from wsgiload.experiment.settings import MAX_ROUNDS, raced, resolve_servers, runs_to_compare
 from wsgiload.experiment.variables import variables_of
@@ -36,10 +37,10 @@ from wsgiload.loads.descriptors import default_max_connections
 from wsgiload.loads.options import Level, settings_of
 from wsgiload.loads.precision import parse_precision
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
-from wsgiload.units import seconds_to_ns
+from wsgiload.units import NS_PER_S, seconds_to_ns
 
 DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
-DEFAULT_BUDGET_S, DEFAULT_DURATION_S = 300.0, 10.0
+DEFAULT_BUDGET_S, DEFAULT_DURATION_NS = 300.0, 10 * NS_PER_S
 # Of the slices of one launch, which follow each other.
 RACE_DEFAULTS = LoadOptions(warmup=0.5, cooldown=0.2, seed=1)
 SWEEP_DEFAULTS = LoadOptions(warmup=2.0, cooldown=1.0, seed=1)
@@ -138,15 +139,16 @@ def experiment_of(spec: SweepSpec) -> Experiment:
     )
     sliced = replace(
         experiment,
-        load=settings_of(slices, _duration_ns(spec)),
+        # Of the longest slice.
+        load=settings_of(slices, _duration_ns(spec, max(map(slice_ns, experiment.levels)))),
         is_sliced=spec.duration is None,
         margin=options.margin,
     )
     return _raced(sliced, options, seconds_to_ns(budget_s))
 
 
-def _duration_ns(spec: SweepSpec) -> int:
-    return seconds_to_ns(DEFAULT_DURATION_S if spec.duration is None else spec.duration)
+def _duration_ns(spec: SweepSpec, usual_ns: int = DEFAULT_DURATION_NS) -> int:
+    return usual_ns if spec.duration is None else seconds_to_ns(spec.duration)
 
 
 def _is_raced(spec: SweepSpec) -> bool:

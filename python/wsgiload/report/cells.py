@@ -344,16 +344,16 @@ def conditions(experiment: ExperimentFacts, cell: CellResult | None = None) -> s
 
 
 def _runs(experiment: ExperimentFacts) -> str:
-    """The number of runs; for a race, the maximum number of rounds and the short trials, which are
-    not included in the figures."""
+    """The number of runs; for a race, its budget or, with an objective, the maximum number of
+    rounds and the short trials, which are not included in the figures."""
     if experiment.budget_s is None:
         return words.plural(experiment.runs, "run")
     first = experiment.qualifying
-    rounds = experiment.runs - (first.rounds if first is not None else 0)
-    race = f"race of at most {words.plural(rounds, 'round')}"
     if first is None:
-        return race
-    return f"{race} after short trials of {words.format_span(first.duration_s)}"
+        return f"race within {words.format_span(experiment.budget_s)}"
+    rounds = words.plural(experiment.runs - first.rounds, "round")
+    short = words.format_span(first.duration_s)
+    return f"race of at most {rounds} after short trials of {short}"
 
 
 def _varied(experiment: ExperimentFacts) -> list[str]:

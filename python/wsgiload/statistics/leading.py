@@ -171,6 +171,8 @@ def _behind(
     surest: tuple[float, str] | None = None
     for name in rivals:
         gap = gap_of(leader, name, blocks, fit)
+        if _relation(gap, rules) == "tied":
+            continue  # a difference that does not matter, however certain
         if gap is None:
             clear = _clear_at_once(leader, name, blocks)
         else:
