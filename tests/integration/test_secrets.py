@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -235,11 +236,15 @@ def test_a_client_key_is_in_no_output(planted: Command) -> None:
     _, key = pair.read_text().split("-----BEGIN PRIVATE KEY-----\n")
     (planted.folder / "usable.pem").write_text(pair.read_text())
     (planted.folder / "damaged.pem").write_text(pair.read_text().replace(key, TOKEN + key))
-    words = ("load", "https://127.0.0.1:1/", "-R", 50, "-d", "200ms", "--json", "out.json")
+    words = ("-R", 50, "-d", "200ms", "--timeout", "200ms", "--json", "out.json")
 
     for name, code in (("usable.pem", 97), ("damaged.pem", 2)):
-        running = planted.start(*words, "--client-cert", pair, "--client-key", name)
-        result, command_lines = wait_and_watch(running, planted)
+        with socket.create_server(("127.0.0.1", 0)) as listener:  # never says anything
+            url = f"https://127.0.0.1:{listener.getsockname()[1]}/"
+            running = planted.start(
+                "load", url, *words, "--client-cert", pair, "--client-key", name
+            )
+            result, command_lines = wait_and_watch(running, planted)
         assert result.code == code, result.err
         stored = [path.read_text() for path in planted.folder.glob("out.json")]
         for secret in (*key.splitlines()[:2], TOKEN):
