@@ -421,6 +421,7 @@ def test_the_help_starts_with_three_valid_examples(
 def test_the_help_is_the_docstring_of_the_options_object(name: str) -> None:
     """Except for options whose flag needs other words, or whose default depends on the command."""
     exceptions = {"check_thresholds", "headers", "path", "expect_body", "seed", "max_connections"}
+    exceptions |= {"warmup", "cooldown"}
 
     options = {
         flag.lstrip("-").replace("-", "_"): param.help

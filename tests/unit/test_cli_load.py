@@ -191,7 +191,7 @@ def test_a_body_keeps_its_original_bytes(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_url_that_is_not_utf8_is_rejected_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["load", URL + os.fsdecode(b"\xff"), "-R", "5"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "has characters not allowed in a URL; percent-encode them" in line
+    assert "is not UTF-8; percent-encode its characters" in line
 
 
 def test_a_warning_is_not_a_failure(canned: type[CannedHandle]) -> None:

@@ -73,13 +73,16 @@ def url_of(listener: socket.socket) -> str:
 
 
 def client_of(listener: socket.socket) -> int:
-    """The process, this one or a child, that connects to this server."""
-    connection, (_, port) = listener.accept()
-    with connection:
-        socket_file = f"socket:[{inode_of(port)}]"
-        this = psutil.Process()
-        pids = [this.pid, *(child.pid for child in this.children())]
-        return next(pid for pid in pids if socket_file in open_files(pid))
+    """The process, this one or a child, that connects to this server and sends a request."""
+    while True:
+        connection, (_, port) = listener.accept()
+        with connection:
+            if not connection.recv(1):  # it was only tested whether something listens
+                continue
+            socket_file = f"socket:[{inode_of(port)}]"
+            this = psutil.Process()
+            pids = [this.pid, *(child.pid for child in this.children())]
+            return next(pid for pid in pids if socket_file in open_files(pid))
 
 
 def inode_of(port: int) -> str:

@@ -17,7 +17,7 @@ EXPERIMENTS = int(os.environ.get("WSGILOAD_RACES", "40"))
 MAX_ERROR_RATE = 0.05 + 2 * math.sqrt(0.05 * 0.95 / EXPERIMENTS)
 # Standard deviation of log p99 in a full trial of 10 s (0.2 for a paired difference).
 DEVIATION = 0.2 / math.sqrt(2)
-LOAD = LoadSettings(duration_ns=10 * NS_PER_S, warmup_ns=2 * NS_PER_S, cooldown_ns=NS_PER_S)
+LOAD = LoadSettings(duration_ns=10 * NS_PER_S, warmup=2.0, cooldown=1.0)
 
 
 def test_each_setting_has_one_short_trial_longer_at_low_rates() -> None:

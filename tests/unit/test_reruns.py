@@ -97,7 +97,10 @@ class FakeSweep:
         return CellRecord(cell, load=load, measured=True, host=host)
 
     def run(self, monkeypatch: pytest.MonkeyPatch) -> str:
-        monkeypatch.setattr(MODULE, "run_cell", self.run_cell)
+        monkeypatch.setattr(
+            MODULE, "run_launch", lambda cells, *others: [self.run_cell(*cells, *others)]
+        )
+        monkeypatch.setattr(MODULE, "run_cell", self.run_cell)  # of interventions
         return _run_cells(self.sweep, {"wsgiref": ENVIRONMENT})
 
     @property

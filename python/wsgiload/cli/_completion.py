@@ -18,6 +18,7 @@ from wsgiload.cli._help import HelpfulCommand
 SHELLS = ("bash", "zsh", "fish")
 RUNS = Path(".wsgiload/runs")
 _APP = re.compile(r"^(?:def )?(app|application|create_app)\b", re.MULTILINE)
+_MAX_MODULE_BYTES = 1 << 20
 EXAMPLES = (
     "source <(wsgiload completion bash)  # in ~/.bashrc",
     "source <(wsgiload completion zsh)  # in ~/.zshrc, after compinit",
@@ -78,6 +79,7 @@ def complete_apps(ctx: click.Context, param: click.Parameter, word: str) -> list
     found = (
         f"{path.stem}:{name}"
         for path in sorted(Path().glob("*.py"))
+        if path.is_file() and path.stat().st_size <= _MAX_MODULE_BYTES
         for name in dict.fromkeys(_APP.findall(path.read_text(errors="replace")))
     )
     return _items(found, word)

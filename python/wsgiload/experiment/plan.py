@@ -284,7 +284,7 @@ def planned_blocks(experiment: Experiment, servers: int) -> float:
     level is measured."""
     highest = levels_down(experiment)[0]
     launch_s = experiment.load_of(1, highest).load_ns_at(highest) / NS_PER_S + AROUND_A_LAUNCH_S
-    return max(1.0, (experiment.budget_ns or 0) / NS_PER_S / launch_s / servers)
+    return max(1.0, (experiment.budget_ns or 0) / NS_PER_S / launch_s / max(1, servers))
 
 
 def _blocks(experiment: Experiment) -> list[tuple[Level, ...]]:

@@ -129,6 +129,10 @@ class Level:
 
 def with_ascii_host(url: str) -> str:
     """The URL with an internationalised host name as DNS has it."""
+    try:
+        url.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"url {url!r} is not UTF-8", "percent-encode its characters") from None
     host = _HOST.match(url)
     if host is None or host[1].isascii():
         return url

@@ -16,7 +16,7 @@ def require_listener(plan: LoadPlan) -> None:
     """Raise ServerError if the connection is refused. The load itself reports every other error."""
     try:
         _connect(plan)
-    except (ConnectionRefusedError, FileNotFoundError) as error:
+    except ConnectionRefusedError as error:
         place = plan.unix_socket or plan.connect_to or urlsplit(plan.url).netloc
         raise ServerError(
             f"nothing listens on {place.rpartition('@')[2]}: {error.strerror}",
@@ -32,7 +32,7 @@ def _connect(plan: LoadPlan) -> None:
             connection.settimeout(_TIMEOUT_S)
             connection.connect(plan.unix_socket)
         return
-    url = urlsplit(plan.url)
+    url = urlsplit(plan.url if "://" in plan.url else f"http://{plan.url}")
     target = url if plan.connect_to is None else urlsplit(f"//{plan.connect_to}")
     port = target.port or DEFAULT_PORTS[url.scheme]
     socket.create_connection((target.hostname or "", port), _TIMEOUT_S).close()
