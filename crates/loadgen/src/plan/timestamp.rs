@@ -58,8 +58,8 @@ pub(crate) fn cookie_date_unix_s(text: &str) -> Option<u64> {
             time = Some(token);
         } else if day.is_none() && token.len() <= 2 && number(token).is_some() {
             day = Some(token);
-        } else if month.is_none() && MONTHS.iter().any(|name| is_month(&name)) {
-            month = MONTHS.iter().position(|name| is_month(&name));
+        } else if month.is_none() && MONTHS.iter().any(is_month) {
+            month = MONTHS.iter().position(is_month);
         } else if year.is_none() {
             year = number(token);
         }
