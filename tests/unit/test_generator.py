@@ -176,7 +176,7 @@ def test_warnings_of_the_generator_are_passed_on(monkeypatch: pytest.MonkeyPatch
         return ["--think-time has no effect in an open loop"]
 
     monkeypatch.setattr(generator, "check_plan", check_plan)
-    warnings = plan_warnings(plan(), {"think_time", "rate"}, "--rates")
+    warnings = plan_warnings(plan(), ("rate", "think_time"), "--rates")
 
     assert warnings == ("--think-time has no effect in an open loop",)
     assert calls == [(["rate", "think_time"], "--rates")]
