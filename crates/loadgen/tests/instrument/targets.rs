@@ -307,7 +307,7 @@ fn invalid_requests_are_refused_by_name() {
         ("GET http://elsewhere/", "127.0.0.1:1"),
         ("GET https://127.0.0.1:1/", "begin with http://"),
         ("G(T /", "token"),
-        ("GET /a b", "url"),
+        ("GET /a\tb", "url"),
     ] {
         plan.targets = vec![
             weighted(1.0, request("GET /")),
