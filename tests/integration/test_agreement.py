@@ -60,7 +60,7 @@ def test_options_rejected_by_the_generator_are_rejected_before_anything_starts(
 
 @needs_loadgen
 @pytest.mark.parametrize(
-    "path", ["/a b", "/\x00", "a", LONG], ids=["space", "nul", "no-slash", "long"]
+    "path", ["/a\tb", "/\x00", "a", LONG], ids=["tab", "nul", "no-slash", "long"]
 )
 def test_an_invalid_path_starts_no_server(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -58,7 +58,7 @@ def require_every_cell_failed(result: CommandResult, count: int, step: str) -> s
     contains, too."""
     assert result.code == 97
     assert result.summary["status"] == "complete"
-    assert len(result.cells) == len(result.summary["order"]) == count
+    assert len(result.cells) == count <= len(result.summary["order"])  # a race ends early
 
     failures = [cell["failure"] for cell in result.cells.values()]
     assert {failure["step"] for failure in failures} == {step}
