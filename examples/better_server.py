@@ -1,11 +1,10 @@
-"""Measure two servers with one app and print the one with the lower p99.
+"""Find out which of two servers has the lower p99 with one app.
 
     python better_server.py [MODULE:CALLABLE]
 
-A single run cannot rank servers. To rank them, use `wsgiload sweep --compare`.
+The sweep launches both servers again and again until the question is decided, for a minute at most.
 """
 
-import json
 import sys
 
 import wsgiload
@@ -15,23 +14,15 @@ RATE = 200
 
 
 def main(app: str | None) -> None:
-    result = wsgiload.sweep(app=app, rates=[RATE], servers=SERVERS)
-    # docs/metrics.md describes this file. `cells` has one entry per server, rate and run.
-    summary = json.loads((result.run_dir / "summary.json").read_text())
+    options = wsgiload.SweepOptions(budget=60)
+    result = wsgiload.sweep(app=app, rates=[RATE], servers=SERVERS, options=options)
 
-    p99_ms = {}
-    for cell in summary["cells"]:
-        name, status = cell["id"].partition("@")[0], cell["verdict"]["status"]
-        if cell["failure"] is not None:
-            print(f"{name}: {cell['failure']['message']}")
-            continue
-        # None: too many requests failed, so p99 has no upper bound.
-        p99_ns = cell["offered_quantiles_ns"]["0.99"]["high"]
-        p99_ms[name] = float("inf") if p99_ns is None else p99_ns / 1e6
-        print(f"{name}: p99 {p99_ms[name]:.2f} ms at {RATE}/s, {status}")
-
-    if p99_ms:
-        print(f"lower p99 in this run: {min(p99_ms, key=p99_ms.__getitem__)}")
+    for cell in result.summary.cells:
+        if cell.failure is not None:
+            print(f"{cell.id}: {cell.failure.message}")
+    answer = result.summary.answer
+    if answer is not None:
+        print(f"{answer.status}: {answer.sentence}")
     print(f"report: {result.run_dir / 'report.html'}")
 
 
