@@ -238,9 +238,9 @@ def test_without_a_listener_all_requests_are_refused_and_quantiles_are_unknown()
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("nonsense", "only http:// and https:// are supported"),
+        ("nonsense", "cannot resolve nonsense"),
         ("ftp://127.0.0.1/", "only http:// and https:// are supported"),
-        ("http://127.0.0.1/a b", "invalid uri character"),
+        ("http://127.0.0.1/a\tb", "invalid uri character"),
         ("http://does-not-exist.invalid/", "cannot resolve does-not-exist.invalid"),
     ],
 )
@@ -400,13 +400,12 @@ def test_a_threshold_with_too_few_requests_is_undecided_and_gives_exit_code_98(
     )
 
 
-@pytest.mark.parametrize("way", ["url", "connect-to", "unix-socket"])
+@pytest.mark.parametrize("way", ["url", "connect-to"])
 def test_a_refused_connection_ends_a_load_at_once(command: Command, way: str) -> None:
     place = f"127.0.0.1:{unused_port()}"
     words = {
         "url": [f"http://{place}/"],
         "connect-to": ["http://app.example/", "--connect-to", place],
-        "unix-socket": ["http://localhost/", "--unix-socket", command.folder / "missing"],
     }
     began_s = time.monotonic()
     result = command.run("load", *words[way], "-R", 100, "-d", "60s", "--json")
@@ -416,15 +415,15 @@ def test_a_refused_connection_ends_a_load_at_once(command: Command, way: str) ->
     (line,) = result.err.splitlines()
     assert line.startswith("wsgiload: nothing listens on ")
     assert line.endswith("; start the server, or correct the address")
-    assert way == "unix-socket" or place in line
+    assert place in line
 
 
 def test_a_bad_url_is_one_line_and_exit_code_2(command: Command) -> None:
-    result = command.run("load", "nonsense", "-R", 10, "--quiet")
+    result = command.run("load", "ftp://nonsense/", "-R", 10, "--quiet")
     assert result.code == 2
     assert result.out == ""
     assert result.err.splitlines() == [
-        'wsgiload: plan: url "nonsense": only http:// and https:// are supported'
+        'wsgiload: plan: url "ftp://nonsense/": only http:// and https:// are supported'
     ]
 
 
