@@ -27,7 +27,8 @@ def test_the_json_list_has_a_row_with_all_keys_for_each_variant(command: Command
     rows = json.loads(result.out)
     assert {(row["name"], row["variant"]) for row in rows} >= SOME_SERVERS
     for row in rows:
-        assert set(row) == {"name", "variant", "profiles", "python", "status", "legacy", "reason"}
+        keys = {"id", "name", "variant", "profiles", "python", "status", "legacy", "reason"}
+        assert set(row) == keys
         assert row["status"] in ("installed", "available", "refused")
         assert (row["reason"] is not None) == (row["status"] == "refused")
 
