@@ -400,11 +400,12 @@ def test_a_threshold_with_too_few_requests_is_undecided_and_gives_exit_code_98(
     )
 
 
-@pytest.mark.parametrize("way", ["url", "connect-to"])
+@pytest.mark.parametrize("way", ["url", "no-scheme", "connect-to"])
 def test_a_refused_connection_ends_a_load_at_once(command: Command, way: str) -> None:
     place = f"127.0.0.1:{unused_port()}"
     words = {
         "url": [f"http://{place}/"],
+        "no-scheme": [place],
         "connect-to": ["http://app.example/", "--connect-to", place],
     }
     began_s = time.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.errors import ServerError
@@ -17,9 +17,10 @@ def require_listener(plan: LoadPlan) -> None:
     if plan.source_addresses:  # the load itself connects from them
         return
     try:
-        _connect(plan)
+        url = urlsplit(plan.url if "://" in plan.url else f"http://{plan.url}")
+        _connect(plan, url)
     except ConnectionRefusedError as error:
-        place = plan.unix_socket or plan.connect_to or urlsplit(plan.url).netloc
+        place = plan.unix_socket or plan.connect_to or url.netloc
         raise ServerError(
             f"nothing listens on {place.rpartition('@')[2]}: {error.strerror}",
             "start the server, or correct the address",
@@ -28,13 +29,12 @@ def require_listener(plan: LoadPlan) -> None:
         pass
 
 
-def _connect(plan: LoadPlan) -> None:
+def _connect(plan: LoadPlan, url: SplitResult) -> None:
     if plan.unix_socket is not None:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_TIMEOUT_S)
             connection.connect(plan.unix_socket)
         return
-    url = urlsplit(plan.url if "://" in plan.url else f"http://{plan.url}")
     target = url if plan.connect_to is None else urlsplit(f"//{plan.connect_to}")
     port = target.port or DEFAULT_PORTS[url.scheme]
     socket.create_connection((target.hostname or "", port), _TIMEOUT_S).close()
