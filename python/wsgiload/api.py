@@ -174,7 +174,7 @@ def sweep(
     out: str | Path = ".wsgiload/runs",
     events: SweepEvents | None = None,
 ) -> SweepResult:
-    """Measure servers that run ``app``, each trial with new server processes in a new cgroup.
+    """Measure servers that run ``app``, each launch with new server processes in a new cgroup.
     Blocks.
 
     Args:

@@ -208,7 +208,8 @@ def sweep(
 ) -> int:
     """Measure and rank servers at several load levels.
 
-    Each trial (one run of one server at one load level) uses new server processes in a new cgroup.
+    Each launch uses new server processes in a new cgroup. In a race, the default, one launch is
+    measured at several load levels; otherwise, each trial has a launch of its own.
 
     APP is module:callable. It is imported from the directory --chdir by the interpreter --python.
     Without APP and --command, the bundled app hello is measured.

@@ -85,6 +85,7 @@ def race(plan: Plan) -> Race:
                     tracks[level].blocks[-1][server] = figure
         for level in levels:
             tracks[level].state = advance(tracks[level].state, tracks[level].blocks, plan.rules)
+        # The launches after the full blocks measure one level.
         slowest_s = longest_s * (1 if number != FULL_BLOCKS else 1 / plan.levels)
     return tracks[_decisive(tracks)].state
 
