@@ -152,7 +152,22 @@ def test_the_environment_is_in_the_plan_and_in_a_note(
     directory.mkdir()
     monkeypatch.chdir(directory)
 
-    assert run(["sweep", "shop:app", "--servers", "wsgiref", "--rates", "9", "--dry-run"]) == 0
+    assert (
+        run(
+            [
+                "sweep",
+                "shop:app",
+                "--servers",
+                "wsgiref",
+                "--rates",
+                "9",
+                "--dry-run",
+                "--json",
+                "-",
+            ]
+        )
+        == 0
+    )
     planned = json.loads(capsys.readouterr().out)["app_python"]
     assert (planned["executable"], planned["origin"]) == (str(python), ".venv")
 

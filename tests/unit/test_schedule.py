@@ -27,7 +27,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    assert run(["load", URL, *words, "--dry-run"]) == 0, capsys.readouterr().err
+    assert run(["load", URL, *words, "--dry-run", "--json", "-"]) == 0, capsys.readouterr().err
     plan: dict[str, Any] = json.loads(capsys.readouterr().out)
     return plan
 
