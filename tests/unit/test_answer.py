@@ -487,6 +487,19 @@ def test_the_command_of_a_runner_script_lists_its_requirements() -> None:
     ]
 
 
+def test_the_command_of_a_server_on_pypy_starts_pypy() -> None:
+    started = settings("/x/bin/python", "/wsgiload/servers/runners/run_b.py", "a:b")
+    pypy = replace(
+        started,
+        scripts=("run_b.py",),
+        requirements=("gevent==26.7.0",),
+        versions=replace(started.versions, python="PyPy 3.9.16"),
+    )
+    install, _, start = to_run(pypy).splitlines()
+    assert install == "pypy3 -m venv pypy && pypy/bin/pip install gevent==26.7.0"
+    assert start == "pypy/bin/python run_b.py a:b"
+
+
 def test_the_server_and_packages_required_by_an_argument_are_installed_first() -> None:
     requirements = ("gunicorn[gevent,tornado]==27.0.1", "gevent==26.9.0", "tornado==6.6.1")
     sync = replace(settings("gunicorn", "--threads", "1", "a:b"), requirements=requirements)
