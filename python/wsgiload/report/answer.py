@@ -116,11 +116,12 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
         status, sentence = "undecided", quick_look(best, main, contenders)
         needs = compare_needs(summary)
     elif best.undecided_with:
-        status, sentence = "undecided", quick_look(best, main, contenders)
-        needs = duration_needs(main) or compare_needs(summary)
+        status = "undecided"
+        sentence = quick_look(best, main, contenders, summary.comparisons or ())
+        needs = duration_needs(main) or separating_needs(summary, best, main, contenders)
+        needs = needs or compare_needs(summary)
     elif best.tied_with:
         status, sentence = "tie", tie(best, main, contenders, summary.comparisons or ())
-        needs = separating_needs(summary, best, main, contenders)
     else:
         status, sentence = "decided", winner(best, main, contenders, summary.comparisons or ())
 
