@@ -111,8 +111,8 @@ class Answer(Document, frozen=True, kw_only=True):
     the commands start the recommended server of the first app that has one. Source: settings. Null:
     stored by an older version, no server is recommended, or several apps without an objective."""
     needs: str | None
-    """What is needed for a decision. Null: `status` is `decided`, nothing was measured, or the
-    report suggests no way to separate tied servers."""
+    """What is needed for a decision, or to meet an objective that was missed. Null: neither is
+    needed, or nothing was measured."""
     warnings: tuple[str, ...]
     """Warnings about the conclusion, the most important first."""
     ranking: tuple[RankingLevel, ...]

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from wsgiload.analysis.answered import are_open
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.races import after_qualifying, race_at, ranked_by_race
 from wsgiload.analysis.ranking import rank
@@ -165,7 +166,7 @@ def _of_objective(
         errors = errors_to_resolve(summary.cells, ranking[-1])
         open_needs = open_needs if errors is None else [errors]
     has_ties = any(one.recommended is not None and one.recommended.tied for one in entries)
-    status: Status = "undecided" if open_needs else "tie" if has_ties else "decided"
+    status: Status = "undecided" if are_open(entries) else "tie" if has_ties else "decided"
     label = decided[0].recommended.server if decided and decided[0].recommended else None
     entry = next((one for level in ranking for one in level.entries if one.label == label), None)
     command_line = None if entry is None else start_of(summary.cells, entry.cell_ids)
