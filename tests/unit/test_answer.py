@@ -388,19 +388,18 @@ def _busy(
         ([_busy("lock", 0.1, 14.0)], "No server saturated at 1,000/s."),
         ([_busy("lock", 0.1, 14.0), _busy("a", 0.4)], "No server saturated at 1,000/s."),
         (
-            [_busy("one", 0.01, 12.0, threads=1)],
-            "With 1 request at a time, 12.0 ms each, one would saturate near 83/s at the latest "
-            "(try --rates 100).",
+            [_busy("pool", 0.01, 3.0, threads=16), _busy("a", 0.1)],
+            "With 16 requests at a time, 3.00 ms each, pool would saturate near 5,300/s at the "
+            "latest (try --rates 6500).",
         ),
-        (
-            [_busy("pool", 0.01, 30.0, threads=8), _busy("a", 0.4)],
-            "With 8 requests at a time, 30.0 ms each, pool would saturate near 270/s at the latest "
-            "(try --rates 350).",
-        ),
+        # Less than four times the rate: requests may have queued.
+        ([_busy("one", 0.01, 12.0, threads=1)], "No server saturated at 1,000/s."),
+        ([_busy("pool", 0.01, 3.0, threads=8)], "No server saturated at 1,000/s."),
+        ([_busy("queued", 0.4, 1.5, threads=1)], "No server saturated at 1,000/s."),
         ([_busy("a", 0.4, 1.5, threads=16)], "(try --rates 3000)."),
     ],
 )
-def test_cpu_use_alone_does_not_predict_the_capacity_of_a_server_that_waits(
+def test_a_saturation_is_predicted_only_if_nothing_else_can_be_the_limit(
     cells: list[CellResult], ending: str
 ) -> None:
     assert make_answer(cells).sentence.endswith(ending)
