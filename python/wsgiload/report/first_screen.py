@@ -67,7 +67,10 @@ def first_screen(summary: Summary) -> AnswerBox:
 
 
 def _needs_label(answer: Answer, summary: Summary) -> str:
-    """The label of the fix: whether it confirms the ranking or decides it."""
+    """The label of the fix: whether it confirms the ranking, decides it, or meets an objective that
+    was clearly missed."""
+    if summary.recommendations and answer.status != "undecided":
+        return "To meet the objective"
     first = [ranked(level)[:1] for level in shown_levels(answer, summary)]
     leads = len(first) == 1 and any(
         not (entry.tied_with or entry.undecided_with) for entry in first[0]
