@@ -198,7 +198,7 @@ def test_invalid_options_are_refused(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0\n\n1,5\n", 'trace.txt: line 3: "1,5" is not an offset'),
+        ("\n1,5\n", "trace.txt: no line is from an access log or a trace"),
         (
             "0\n2\n1\n",
             'trace.txt: line 3: "1" is earlier than the offset above it; sort the lines by time',
