@@ -462,14 +462,6 @@ def test_only_servers_with_the_same_app_are_compared() -> None:
         ("b-hello", "again-hello", "hello:app"),
         ("a-cpu", "b-cpu", "cpu:app"),
     ]
-
-    adjustments = {
-        entry.app: entry.p_adjusted / entry.p
-        for entry in entries[::-1]
-        if entry.p_adjusted is not None and entry.p
-    }
-
-    assert adjustments == {"cpu:app": 1.0, "hello:app": 3.0}, "p values are adjusted per app"
     assert entries[0].aa_factor is not None
     assert entries[3].aa_factor is None, "the A/A test used another app"
 
