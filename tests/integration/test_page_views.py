@@ -39,7 +39,7 @@ def write_some(directory: Path, change: Callable[[CellResult], CellResult | None
     return directory
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_the_first_view_of_each_kind_of_report_passes_the_browser_tests(tmp_path: Path) -> None:
     runs = {
         "slow": write_some(tmp_path / "slow", slowed),
