@@ -107,7 +107,7 @@ def read_cellwise(path: Path, keep: Callable[[CellResult], CellResult]) -> Summa
     """A summary of which only what ``keep`` returns of each cell stays in memory. Raises like
     ``read``."""
     try:
-        parts = decode_json(read_file(SUMMARY, path), _SummaryParts)
+        parts: Any = decode_json(read_file(SUMMARY, path), _SummaryParts)
         require_entries(SUMMARY, path, len(parts.cells))
         cells = tuple(keep(decode_json(bytes(cell), CellResult)) for cell in parts.cells)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, FileNotFoundError):
