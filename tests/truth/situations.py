@@ -23,15 +23,21 @@ from tests.unit.filled import (
 from tests.unit.invented_cells import cell
 from tests.unit.report_fixture import make_cell
 from wsgiload.analysis.answered import is_unanswered
+from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
+from wsgiload.analysis.recommend import recommend_capacity
+from wsgiload.analysis.recommendations import recommendations
 from wsgiload.attribution.evidence import Evidence
 from wsgiload.attribution.fingerprints import find_fingerprints
 from wsgiload.attribution.steps import Step
+from wsgiload.capacity_search.result import ServerSearch, exit_code, server_result
+from wsgiload.capacity_search.search import Confirmation, SearchResult, SearchTrial
 from wsgiload.documents.attribution_result import (
     AttributionResult,
     ExposureResult,
     ShareInterval,
 )
+from wsgiload.documents.capacity import CapacityResult, ServerCapacity
 from wsgiload.documents.cell_result import (
     CellFailure,
     CellResult,
@@ -43,11 +49,13 @@ from wsgiload.documents.load_report import Bounds, LoadReport, Uncertainty
 from wsgiload.findings.alarms import ServerUse, alarms_of_cell
 from wsgiload.findings.trial import Waits, contamination
 from wsgiload.report.answer import with_answer
+from wsgiload.report.capacity import capacity_screen
 from wsgiload.report.first_screen import first_screen
 from wsgiload.report.load_screen import load_screen
 
 MS = 1e6
 MIB = 1 << 20
+SLO = ("p99<50ms",)
 # Six runs that differ by a few percent, as is typical.
 FACTORS = (0.97, 1.0, 1.03, 0.99, 1.02, 1.01)
 
@@ -81,6 +89,42 @@ def load(report: LoadReport) -> Screen:
     """The first screen of one load."""
     shown = load_screen(report)
     return Screen(shown.markdown, shown.cautions)
+
+
+def search(*servers: ServerCapacity) -> Screen:
+    """The first screen of a capacity search with these results."""
+    document = CapacityResult(
+        schema_version=1,
+        status="complete",
+        slo=SLO,
+        arrivals="poisson",
+        keepalive="on",
+        duration_s=10.0,
+        confirm_duration_s=10.0,
+        width=0.05,
+        url=None,
+        servers=servers,
+        recommendations=recommendations(servers, recommend_capacity, SLO)
+        if len(servers) > 1
+        else (),
+        run_dir="run",
+    )
+    shown = capacity_screen(document, None)
+    end = "\nexit code 98: no answer" if exit_code("complete", servers) == 98 else ""
+    return Screen(shown.markdown + end, shown.cautions, shown.command_of)
+
+
+def searched(server: str, lowest_per_s: float | None, confirmed: int) -> ServerCapacity:
+    """The result of a search that met the objective at most at this rate, and in this many of six
+    confirmations."""
+    found = SearchResult(
+        lower_per_s=lowest_per_s,
+        upper_per_s=102.0,
+        strict_per_s=lowest_per_s,
+        trials=(SearchTrial(lowest_per_s, True, "bisect"),) if lowest_per_s else (),
+        confirmations=(Confirmation(lowest_per_s, confirmed, 6),) if lowest_per_s else (),
+    )
+    return server_result(ServerSearch(server, result=found), parse_objective(SLO), 10**12)
 
 
 def canned(

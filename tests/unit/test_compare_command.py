@@ -80,10 +80,14 @@ def test_the_page_of_a_comparison_loads_no_resources(
 
     text = unescape(page.read_text(encoding="utf-8"))
     assert all(sentence in text for sentence in sentences)
-    assert text.count('<div class="chart">') == 1 + 4, "the forest plot and the curves of both runs"
+    assert re.findall('<figure id="([^"]*)"', text) == [
+        "forest",
+        "response-time",
+        "goodput",
+        "spectrum",
+    ], "no resources were measured"
     assert '"servers":["a (first)","a (second)","b (first)","b (second)"]' in text
     assert "a at 1,000/s" in text[text.index('<figure id="forest">') :].partition("</figure>")[0]
-    assert '"forest":{"title":' in text and '"name":"a at 1,000/s"' in text
 
     assert [tag for tag in ("<link", "<img", "<iframe", "src=") if tag in text] == []
     assert str(runs[0]) in text
@@ -102,7 +106,7 @@ def test_with_too_few_runs_the_page_has_a_reason_and_no_forest_plot(tmp_path: Pa
 
     text = (tmp_path / "change.html").read_text(encoding="utf-8")
     assert "only 3 of 4 required runs" in text
-    assert 'id="forest"' not in text and '"forest":null' in text
+    assert 'id="forest"' not in text
 
 
 def test_too_few_runs_are_compared_without_an_interval(

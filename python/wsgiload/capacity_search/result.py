@@ -256,9 +256,11 @@ UNCONFIRMED = Finding(
 
 def _unconfirmed(result: SearchResult) -> list[Fired]:
     if result.confirmations and result.rate_per_s is None:
-        first, last = result.confirmations[0], result.confirmations[-1]
-        rates = f"{format_per_s(first.rate_per_s)} and {format_per_s(last.rate_per_s)}"
-        message = f"new trials missed the objective at {rates}, so no rate is confirmed"
+        last = result.confirmations[-1]
+        rates = dict.fromkeys(format_per_s(one.rate_per_s) for one in result.confirmations)
+        message = (
+            f"new trials missed the objective at {' and '.join(rates)}, so no rate is confirmed"
+        )
         return [NOT_CONFIRMED.fired(message, last.passed, last.of)]
     if not result.confirmations and result.lower_per_s is not None:
         message = "the rate was not confirmed by new trials, so it may be too high"
