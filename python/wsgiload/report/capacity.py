@@ -41,10 +41,10 @@ HEADINGS = (
 # bottleneck.
 _DISPENSABLE = ("bracket", "limited by", "confirmed", "memory", "CPU cores", "verdict")
 NOTE = (
-    "The rate is the highest that met the objective and was confirmed by new trials. The "
-    "confidence interval is for the rate at which half of the trials meet the objective. The "
-    "bracket ends at the lowest rate that missed the objective, and begins at the highest rate "
-    "below it that met the objective. Servers marked = have overlapping intervals."
+    "The rate is the highest that meets the objective in the long run, from a curve fitted to the "
+    "requests beyond the limit in all trials; half of the trials just above it meet the objective "
+    "by chance. The bracket is the nearest pair of rates around it at which a trial met and missed "
+    "the objective. Servers marked = have overlapping intervals."
 )
 
 
@@ -245,11 +245,10 @@ def print_capacity(document: CapacityResult, console: Console) -> None:
 
 def conditions(document: CapacityResult) -> str:
     """The objective and the conditions of the search."""
-    trials = words.format_seconds(document.duration_s)
     return (
         f"Highest rate with {words.join_words(document.slo)} over all scheduled requests; "
         f"{document.arrivals.capitalize()} arrivals, keep-alive {document.keepalive}; "
-        f"trials of {trials}; search resolution {words.format_ratio(document.width)}"
+        f"at most {words.format_span(document.budget_s)}"
     )
 
 
@@ -260,7 +259,6 @@ def _table(servers: Sequence[ServerCapacity]) -> Table:
         "bracket",
         "95 % CI",
         "confirmed",
-        "no misses up to",
         "memory",
         "verdict",
     )
@@ -272,7 +270,6 @@ def _table(servers: Sequence[ServerCapacity]) -> Table:
             bracket_words(server.bracket),
             interval_words(server.interval_95),
             f"{confirmed[0]} of {confirmed[1]}" if confirmed else words.MISSING,
-            words.format_per_s(server.strict_per_s),
             memory_words(server.at_rate),
             Text(words.verdict_words(verdict), style=_STYLES[verdict.status]),
         )
