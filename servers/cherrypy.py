@@ -53,6 +53,7 @@ SERVER = Server(
         ),
     ),
     default_variant="default",
+    takes_arguments=True,
     command=command,
     stop_timeout_s=15.0,
 )

@@ -35,6 +35,26 @@ def not_reproducible(why: str) -> Judge:
     return lambda results: ClaimJudgement("not reproducible", because=why)
 
 
+def with_settings(judge: Judge, servers: Sequence[str], **original: int) -> Judge:
+    """Decides nothing while a run of these servers had other settings than the original, on which
+    the claim depends: ``workers``, or the listen ``backlog`` that the kernel reported."""
+
+    def judge_like(results: Results) -> ClaimJudgement:
+        found = judge(results)
+        if found.status not in ("confirmed", "refuted"):
+            return found
+        deviations = [
+            f"{name} {value:,}, as in the original (here: {', '.join(map(str, ours))})"
+            for name, value in original.items()
+            if (ours := sorted(results.settings(servers, name) - {str(value)}))
+        ]
+        if not deviations:
+            return found
+        return ClaimJudgement("undecided", found.ours, " and ".join(deviations))
+
+    return judge_like
+
+
 def higher_load(results: Results, load: float) -> str:
     """Twice this load, as an option."""
     option = "--rates" if results.is_open else "--connections"

@@ -67,6 +67,27 @@ def ahead(first: str, rivals: tuple[str, ...], *, app: str | None = None) -> Jud
     return judge
 
 
+def quickest_at_worst(first: str, rival: str, *, app: str) -> Judge:
+    """Its slowest request is faster than that of its rival at the highest load."""
+
+    def judge(results: Results) -> ClaimJudgement:
+        load = results.highest((first, rival), app)
+        if load is None:
+            return absent(results, (first, rival), app)
+        runs, other = results.runs(first, load, app), results.runs(rival, load, app)
+        ratio = ratio_of(other, runs, max_ms)
+        slowest, slower = (
+            as_count(max((max_ms(cell) or 0.0) for cell in one.values())) for one in (runs, other)
+        )
+        ours = (
+            f"slowest request of all runs: {slowest} ms, of {rival} {slower} ms; in a run, the "
+            f"latter is {ratio.text} the former {results.at(load)}"
+        )
+        return above(ours, ratio.bounds, 1.0)
+
+    return judge
+
+
 def as_fast(first: str, second: str, *, within: float) -> Judge:
     """Their throughputs differ by less than this share at the highest load."""
 

@@ -52,6 +52,12 @@ class Results:
         """The servers without any run."""
         return [server for server in servers if not any(self._of(server, app))]
 
+    def settings(self, servers: Sequence[str], name: str) -> set[str]:
+        """The values of a setting in the runs of these servers, as the runs recorded them."""
+        cells = (cell for server in servers for cell in self._of(server, None))
+        values = (getattr(cell.settings, name, None) for cell in cells)
+        return {"unknown" if value is None else str(value) for value in values}
+
     def variation(self, cell: CellResult) -> float | None:
         """The standard deviation of the throughput between intervals, relative to the mean."""
         load = self.loads.get(cell.id)

@@ -7,12 +7,16 @@ the user names may be behind a link, or be a pipe that another program writes to
 from __future__ import annotations
 
 import errno
+import gzip
 import math
 import os
 import select
 import stat
+import sys
+import tempfile
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -24,6 +28,10 @@ MULTIPLIER = "WSGILOAD_FILE_BOUNDS"
 UNFINISHED = ".unfinished"
 MIB = 1 << 20
 _CHUNK_BYTES = MIB
+STANDARD_INPUT = "-"
+_GZIP_MARK = b"\x1f\x8b"
+# Of a pipe, or of packed content: gzip can pack a thousand bytes into one.
+_MAX_COPIED_BYTES = 1024 * MIB
 # A pipe that no program has opened for writing within this time will hardly get a writer.
 _WRITER_MS = 3_000
 _NOT_A_FILE: dict[str, Callable[[int], bool]] = {
@@ -141,6 +149,53 @@ def checked_input(kind: FileKind, name: str | os.PathLike[str]) -> Iterator[None
         elif stat.S_ISFIFO(mode):
             _require_writer(path, file.fileno())
         yield
+
+
+@contextmanager
+def plain_input(kind: FileKind, name: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, bool]]:
+    """A regular file with the content of a file that the user names, or of standard input (``-``),
+    unpacked if gzip packed it; and whether packed content is cut off. Raises like ``read_file``."""
+    path = Path(name)
+    is_standard_input = str(path) == STANDARD_INPUT
+    with checked_input(kind, path), ExitStack() as stack:
+        if is_standard_input:
+            path = Path("standard input")
+            if sys.stdin.isatty():
+                raise UsageError(f"{path} is a terminal", "redirect a file to standard input")
+            source: BinaryIO = sys.stdin.buffer
+        else:
+            source = stack.enter_context(path.open("rb"))
+
+        is_cut = False
+        if is_standard_input or not path.is_file():
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            _copy(kind, path, source.read, copy)
+            source = copy
+        source.seek(0)
+        if source.read(2) == _GZIP_MARK:
+            source.seek(0)
+            packed = stack.enter_context(gzip.GzipFile(fileobj=source))
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            is_cut = not _copy(kind, path, packed.read1, copy)
+            source = copy
+        source.seek(0)
+        yield source, is_cut
+
+
+def _copy(kind: FileKind, path: Path, read: Callable[[int], bytes], copy: BinaryIO) -> bool:
+    """Copy within the bounds; return whether packed content is complete."""
+    copied_bytes, bound, is_complete = 0, _bound(min(kind.max_bytes, _MAX_COPIED_BYTES)), True
+    try:
+        while chunk := read(_CHUNK_BYTES):
+            copied_bytes += len(chunk)
+            if copied_bytes > bound:
+                raise _beyond(kind, path, f"has more than {_size(bound)}")
+            copy.write(chunk)
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        is_complete = False
+    copy.seek(0)
+    _check_lines(kind, path, copy)
+    return is_complete
 
 
 def require_entries(kind: FileKind, path: Path, entries: int) -> None:

@@ -234,14 +234,18 @@ def test_a_dry_run_imports_the_app_and_starts_no_server(command: Command) -> Non
     (command.folder / "fine.py").write_text("def app(environ, start_response): return []\n")
     (command.folder / "broken.py").write_text("raise RuntimeError('no database')\n")
 
-    fine = command.run("sweep", "fine:app", "--servers", "wsgiref", "--rates", 20, "--dry-run")
+    fine = command.run(
+        "sweep", "fine:app", "--servers", "wsgiref", "--rates", 20, "--dry-run", "--json", "-"
+    )
     assert (fine.code, fine.err) == (0, "")
 
-    broken = command.run("sweep", "broken:app", "--servers", "wsgiref", "--rates", 20, "--dry-run")
+    broken = command.run(
+        "sweep", "broken:app", "--servers", "wsgiref", "--rates", 20, "--dry-run", "--json", "-"
+    )
     assert (broken.code, json.loads(broken.out)["app"]) == (97, "broken:app")
     assert "no database" in broken.err and broken.err.count("\n") == 1
 
-    missing = command.run("capacity", "missing:app", "--slo", "p99<1s", "--dry-run")
+    missing = command.run("capacity", "missing:app", "--slo", "p99<1s", "--dry-run", "--json", "-")
     assert missing.code == 2 and "no module 'missing'" in missing.err
 
     assert not (command.folder / ".wsgiload").exists()
@@ -250,12 +254,14 @@ def test_a_dry_run_imports_the_app_and_starts_no_server(command: Command) -> Non
 def test_a_dry_run_does_not_import_an_app_with_services(command: Command) -> None:
     (command.folder / "needy.py").write_text("raise ConnectionError('no database')\n")
     (command.folder / "wsgiload.toml").write_text('[services.db]\ncommand = "sleep 60"\n')
-    result = command.run("sweep", "needy:app", "--servers", "wsgiref", "--rates", 20, "--dry-run")
+    result = command.run(
+        "sweep", "needy:app", "--servers", "wsgiref", "--rates", 20, "--dry-run", "--json", "-"
+    )
     assert (result.code, result.err) == (0, "")
 
 
 def test_a_dry_run_without_limits_accepts_more_cpus_than_the_host_has(command: Command) -> None:
     (command.folder / "fine.py").write_text("def app(environ, start_response): return []\n")
     words = ("--servers", "wsgiref", "--rates", 20, "--cpus", 4096, "--limits", "none")
-    result = command.run("sweep", "fine:app", *words, "--dry-run")
+    result = command.run("sweep", "fine:app", *words, "--dry-run", "--json", "-")
     assert (result.code, json.loads(result.out)["app"]) == (0, "fine:app"), result.err

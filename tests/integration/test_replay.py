@@ -216,7 +216,11 @@ def test_skipped_lines_and_missing_bodies_are_reported(
 @pytest.mark.parametrize(
     ("text", "words", "message"),
     [
-        ('h - - [now] "GET / HTTP/1.1" 200 5\n', (), "log: line 1: not a line of an access log"),
+        (
+            'h - - [now] "GET / HTTP/1.1" 200 5\n',
+            (),
+            "log: no line is from an access log or a trace",
+        ),
         (
             '{"time": "2026-11-25T10:00:00Z", "uri": "/"}\n',
             ("--targets", "log"),

@@ -146,7 +146,7 @@ def test_the_search_finds_secrets() -> None:
 def test_a_sweep_hides_secrets_of_any_name(echoing: Command) -> None:
     words = ("sweep", "echo:app", "--servers", "wsgiref", "--rates", 20, *BRIEFLY)
     words += ("--env-file", "vars", *REQUEST, "--path", f"/x?{QUERY}")
-    planned = outputs(echoing, *words, "--dry-run")
+    planned = outputs(echoing, *words, "--dry-run", "--json", "-")
     assert "(redacted-" in planned[0][1] and all(name in planned[0][1] for name in SECRET_NAMES[:5])
     require_no_secrets(planned)
 
@@ -186,7 +186,10 @@ def test_a_load_hides_secrets_of_any_name(echoing: Command, options: tuple[str, 
     with raw_server(_refuse) as url:
         words = ("load", f"{url}/x?{QUERY}" if options[0] == "-H" else url, *options)
         words += ("-R", 50, "-d", "500ms", "--json", "out.json", "--html", "out.html")
-        shown = [*outputs(echoing, *words), *outputs(echoing, *words[:-4], "--dry-run")]
+        shown = [
+            *outputs(echoing, *words),
+            *outputs(echoing, *words[:-4], "--dry-run", "--json", "-"),
+        ]
         assert "(redacted-" in shown[2][1] and "status 500" in shown[1][1]
     require_no_secrets(
         [*shown, *texts_in([echoing.folder / "out.json", echoing.folder / "out.html"])]
@@ -195,16 +198,16 @@ def test_a_load_hides_secrets_of_any_name(echoing: Command, options: tuple[str, 
 
 def test_files_with_secrets_are_shown_without_them(echoing: Command) -> None:
     (echoing.folder / "own.toml").write_text(FILES["own.toml"])
-    experiment = outputs(echoing, "run", "own.toml", "--dry-run")
+    experiment = outputs(echoing, "run", "own.toml", "--dry-run", "--json", "-")
     (echoing.folder / "wsgiload.toml").write_text(FILES["wsgiload.toml"])
-    tables = outputs(echoing, "sweep", "--dry-run")
+    tables = outputs(echoing, "sweep", "--dry-run", "--json", "-")
     for shown in (experiment, tables):
         assert shown[0][1].count("(redacted-") > len(SECRET_NAMES), shown
         require_no_secrets(shown)
 
 
 def test_values_are_shown_on_request(echoing: Command) -> None:
-    words = ("load", f"http://127.0.0.1:9/x?{QUERY}", "-H", "@headers", "--dry-run")
+    words = ("load", f"http://127.0.0.1:9/x?{QUERY}", "-H", "@headers", "--dry-run", "--json", "-")
     (shown, _), _ = outputs(echoing, *words, "--show", "SIG"), None
     plan: dict[str, Any] = json.loads(shown[1])
     number = SECRET_NAMES.index("sig")

@@ -406,7 +406,16 @@ def test_a_sweep_sends_the_targets_of_a_file_to_every_server(command: Command) -
 
 def test_a_dry_run_starts_nothing_and_prints_the_order(command: Command) -> None:
     result = command.run(
-        "sweep", "--servers", "waitress,wsgiref", "--rates", "100,200", "--runs", "1", "--dry-run"
+        "sweep",
+        "--servers",
+        "waitress,wsgiref",
+        "--rates",
+        "100,200",
+        "--runs",
+        "1",
+        "--dry-run",
+        "--json",
+        "-",
     )
 
     plan = json.loads(result.out)

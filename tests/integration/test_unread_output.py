@@ -33,7 +33,13 @@ def run_unread(command: Command, *words: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     "words",
-    ["--help", "explain send-lag", "servers list", "servers list --json", "sweep --dry-run"],
+    [
+        "--help",
+        "explain send-lag",
+        "servers list",
+        "servers list --json",
+        "sweep --dry-run --json -",
+    ],
 )
 def test_a_command_succeeds_without_a_reader(command: Command, words: str) -> None:
     assert run_unread(command, *words.split()) == (0, "")

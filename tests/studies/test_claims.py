@@ -21,7 +21,7 @@ from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import Summary
 
-from ..unit.filled import limits, outcomes, rates, resources, times
+from ..unit.filled import limits, outcomes, rates, resources, settings, times
 from ..unit.invented_cells import cell, invalid
 from ..unit.report_fixture import read_load, summary_of, write_run
 
@@ -45,6 +45,7 @@ def runs(
         "outcomes": outcomes(10_000),
         "resources": resources(memory_peak_bytes=20_000_000, cpu_cores_peak=0.9),
         "limits": limits(cpus=2.0),
+        "settings": settings(workers=50, backlog=500),
     }
     return [
         cell(server, run, rate_result=rates(per_s * factor), **defaults | changes)
@@ -127,8 +128,15 @@ def test_an_invalid_or_missing_server_leaves_a_claim_undecided() -> None:
     assert result.because == "valid runs of gunicorn-nginx, uwsgi-nginx at one load level"
 
 
+def slowest(ms: int) -> dict[str, Any]:
+    return {"response_time_ns": msgspec.structs.replace(times(MS, 2 * MS), max=ms * MS)}
+
+
 def test_only_runs_of_the_app_of_the_claim_count() -> None:
-    cells = [*runs("circus/meinheld", 50, 90), *runs("gunicorn/gevent", 50, 60)]
+    cells = [
+        *runs("circus/meinheld", 50, 60, **slowest(3000)),
+        *runs("gunicorn/gevent", 50, 90, **slowest(4500)),
+    ]
     cells += [
         *runs("circus/meinheld", 200, 10, app="database:app"),
         *runs("gunicorn/gevent", 200, 60, app="database:app"),
@@ -136,7 +144,44 @@ def test_only_runs_of_the_app_of_the_claim_count() -> None:
 
     result = judgement("ziade-2012", "circus-ahead", cells)
     assert result.status == "confirmed"
-    assert (result.ours or "").endswith("at 50 connections")
+    assert result.ours == (
+        "slowest request of all runs: 3,000 ms, of gunicorn-gevent 4,500 ms; in a run, the latter"
+        " is 1.50× [1.50×, 1.50×] the former at 50 connections"
+    )
+
+
+@pytest.mark.parametrize(
+    ("study", "name", "cells", "needs"),
+    [
+        (
+            "ziade-2012",
+            "circus-ahead",
+            [
+                *runs("circus/meinheld", 50, 60, settings=settings(workers=10), **slowest(3000)),
+                *runs("gunicorn/gevent", 50, 60, settings=settings(workers=10), **slowest(4500)),
+            ],
+            "workers 50, as in the original (here: 10)",
+        ),
+        (
+            "appdynamics-2016",
+            "cherrypy-steady",
+            runs("cherrypy", 10_000, 5, settings=settings(backlog=5)),
+            "backlog 500, as in the original (here: 5)",
+        ),
+        (
+            "appdynamics-2016",
+            "cherrypy-steady",
+            runs("cherrypy", 10_000, 5, settings=None),
+            "backlog 500, as in the original (here: unknown)",
+        ),
+    ],
+)
+def test_nothing_is_decided_with_other_settings_than_the_original(
+    study: str, name: str, cells: list[CellResult], needs: str
+) -> None:
+    result = judgement(study, name, cells)
+    assert (result.status, result.because) == ("undecided", needs)
+    assert result.ours is not None
 
 
 @pytest.mark.parametrize(

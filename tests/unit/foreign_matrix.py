@@ -60,7 +60,7 @@ class Use:
 
 
 _REPORT = ("report", "run")
-_LOAD = ("load", _URL, "--dry-run")
+_LOAD = ("load", _URL, "--dry-run", "--json", "-")
 USES = {
     "summary": Use(foreign_files.SUMMARY, "run/summary.json", _REPORT),
     "run": Use(foreign_files.RUN_INFO, "run/run.json", _REPORT),
@@ -85,7 +85,7 @@ USES = {
     "variables": Use(
         foreign_files.VARIABLES,
         "a.env",
-        ("sweep", "--dry-run", "--servers", "wsgiref", "--rates", "10", "--env-file", "a.env"),
+        ("sweep", "--dry-run", "--json", "-", "--servers", "wsgiref", "--rates", "10", "--env-file", "a.env"),
         "A=1\n",
     ),
     "wsgiload.toml": Use(
@@ -97,7 +97,7 @@ USES = {
     "experiment": Use(
         foreign_files.CONFIGURATION,
         "a.toml",
-        ("run", "a.toml", "--dry-run", "--servers", "wsgiref"),
+        ("run", "a.toml", "--dry-run", "--json", "-", "--servers", "wsgiref"),
         "rates = [10]\n",
         "x =",
     ),

@@ -122,7 +122,7 @@ def test_adjustments_from_the_command_line_are_planned(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = ["sweep", "--servers", "gunicorn", "--server-args", "gunicorn=--max-requests 9"]
-    arguments += ["--server-config", "gunicorn=gunicorn.conf.py", "--dry-run"]
+    arguments += ["--server-config", "gunicorn=gunicorn.conf.py", "--dry-run", "--json", "-"]
 
     assert run(arguments) == EXIT_USAGE
     assert (

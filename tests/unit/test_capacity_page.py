@@ -98,7 +98,8 @@ def test_servers_with_overlapping_intervals_share_a_rank(document: CapacityResul
 
 
 def test_a_search_without_a_rate_is_reported(document: CapacityResult) -> None:
-    no_rate = replace(document.servers[0], rate_per_s=None, interval_95=None)
+    missed = {"rate_per_s": None, "interval_95": None, "bracket": (None, 200.0)}
+    no_rate = replace(document.servers[0], **missed)
     assert screen(document, no_rate).sentence == (
         "No rate was found at which waitress meets the objective."
     )

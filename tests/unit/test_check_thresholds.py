@@ -44,7 +44,7 @@ def test_thresholds_from_the_command_line_are_in_the_plan(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     thresholds = "--check-threshold send-lag.warn=0.02 --check-threshold client-cpu.invalid=0.9"
-    options = [*thresholds.split(), "--dry-run"]
+    options = [*thresholds.split(), "--dry-run", "--json", "-"]
 
     assert run([*command, *options]) == 0
     plan = json.loads(capsys.readouterr().out)

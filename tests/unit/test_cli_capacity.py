@@ -83,7 +83,7 @@ def test_a_budget_that_is_too_short_is_rejected_with_one_that_suffices(
 def test_a_recommendation_without_rates_determines_them_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    arguments = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
+    arguments = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run", "--json", "-"]
     for options, is_known in (
         ([], False),
         (["--rates", "100"], True),
@@ -98,7 +98,7 @@ def test_a_recommendation_without_rates_determines_them_first(
 def test_a_recommendation_takes_six_runs_by_default(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    arguments = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
+    arguments = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run", "--json", "-"]
     for options, expected in (([], 6), (["--runs", "2"], 2)):
         assert run([*arguments, *options]) == 0
         assert json.loads(capsys.readouterr().out)["runs"] == expected
@@ -106,7 +106,21 @@ def test_a_recommendation_takes_six_runs_by_default(
 
 def test_an_objective_needs_an_open_loop(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        run(["sweep", "--servers", "waitress", "--slo", "p99<50ms", "-c", "10", "--dry-run"]) == 2
+        run(
+            [
+                "sweep",
+                "--servers",
+                "waitress",
+                "--slo",
+                "p99<50ms",
+                "-c",
+                "10",
+                "--dry-run",
+                "--json",
+                "-",
+            ]
+        )
+        == 2
     )
     assert "a closed loop has none; use --rates" in capsys.readouterr().err
 
@@ -116,7 +130,7 @@ def test_an_objective_needs_an_open_loop(capsys: pytest.CaptureFixture[str]) -> 
     [
         [*DRY_RUN, "--servers", "waitress"],
         [*DRY_RUN, "--url", "http://127.0.0.1:1/"],
-        ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"],
+        ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run", "--json", "-"],
     ],
     ids=["capacity", "a URL", "sweep"],
 )

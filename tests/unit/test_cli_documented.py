@@ -135,7 +135,7 @@ def test_loadgen_has_the_options_of_load() -> None:
 @pytest.mark.parametrize("option", ["-R=5", "-c=3", "-d=1s", "-H=A: 1", "-X=POST", "-b=x"])
 def test_loadgen_has_the_short_options_of_load(option: str) -> None:
     flag, _, value = option.partition("=")
-    command = [str(LOADGEN), "http://127.0.0.1:9/", flag, value, "--dry-run"]
+    command = [str(LOADGEN), "http://127.0.0.1:9/", flag, value, "--dry-run", "--json", "-"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
@@ -166,7 +166,7 @@ def test_ambiguous_flags_of_other_tools_are_rejected_with_a_hint(
 def test_rate_options_of_other_tools_are_accepted(
     alias: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["load", "http://127.0.0.1:9/", *alias, "--dry-run"]) == 0
+    assert run(["load", "http://127.0.0.1:9/", *alias, "--dry-run", "--json", "-"]) == 0
     assert '"rate_per_s": 50.0' in capsys.readouterr().out
 
 
@@ -193,7 +193,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
             "--warmup-requests requires --rates; use --warmup",
         ),
         (
-            ["sweep", "--servers", "gunicorn=waitress", "--dry-run"],
+            ["sweep", "--servers", "gunicorn=waitress", "--dry-run", "--json", "-"],
             "'gunicorn' is a server's name",
         ),
         (
@@ -303,10 +303,10 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         (["sweep", "a:b", "--app-name", "cpu"], "APP 'a:b' and --app-name are mutually exclusive"),
         (["sweep", "a:b", "--chdir", "/nonexistent"], "directory /nonexistent does not exist"),
         (
-            ["sweep", "--servers", "guncorn", "--dry-run"],
+            ["sweep", "--servers", "guncorn", "--dry-run", "--json", "-"],
             "unknown server 'guncorn'; did you mean gunicorn",
         ),
-        (["sweep", "--servers", "", "--dry-run"], "--servers is empty"),
+        (["sweep", "--servers", "", "--dry-run", "--json", "-"], "--servers is empty"),
         (["sweep", "--cpus", "0"], "'0' is not a number of CPUs"),
         (["sweep", "--memory", "much"], "'much' is not a size"),
         (["sweep", "--server-cpus", "x"], "'x' is not a core or a range of cores"),

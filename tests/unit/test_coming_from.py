@@ -53,7 +53,7 @@ def test_every_tool_has_a_table_of_commands_and_of_figures() -> None:
 def test_each_wsgiload_command_line_is_valid(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, command, *arguments = shlex.split(line)
     if command == "load":
-        assert run([command, *arguments, "--dry-run"]) == 0, capsys.readouterr().err
+        assert run([command, *arguments, "--dry-run", "--json", "-"]) == 0, capsys.readouterr().err
     else:  # these commands need an app or stored runs
         group = click.Context(wsgiload, **wsgiload.context_settings)
         assert wsgiload.commands[command].make_context(command, arguments, parent=group).args == []

@@ -30,12 +30,12 @@ class DryRun:
         self._capsys = capsys
 
     def __call__(self, *arguments: str) -> dict[str, Any]:
-        assert run([*arguments, "--dry-run"]) == 0, self._capsys.readouterr().err
+        assert run([*arguments, "--dry-run", "--json", "-"]) == 0, self._capsys.readouterr().err
         plan: dict[str, Any] = json.loads(self._capsys.readouterr().out)
         return plan
 
     def error_of(self, *arguments: str) -> str:
-        assert run([*arguments, "--dry-run"]) == 2
+        assert run([*arguments, "--dry-run", "--json", "-"]) == 2
         output = self._capsys.readouterr()
         assert output.out == ""
 

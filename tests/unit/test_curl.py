@@ -192,7 +192,7 @@ def test_credentials_in_a_url_are_sent_as_basic_authentication(tmp_path: Path) -
 def test_equal_commands_are_weighted_and_other_hosts_are_skipped() -> None:
     text = "curl h/a\ncurl h/b\r\ncurl h/a --next https://cdn.example/lib.js"
     assert import_curl(text).text == "GET /a\n--weight 2\n\nGET /b\n"
-    assert import_curl(text).notes == ("skipped 1 of 4 requests, which go to hosts other than h",)
+    assert import_curl(text).notes == ("skipped 1 of 4 requests: to hosts other than h",)
 
 
 def test_header_fields_that_look_like_other_lines_are_kept(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class Runner:
 
     def __call__(self, text: str, *options: str) -> dict[str, Any]:
         self.path.write_text(text)
-        exit_code = run(["run", "mine.toml", *options, "--dry-run"])
+        exit_code = run(["run", "mine.toml", *options, "--dry-run", "--json", "-"])
         output = self._capsys.readouterr()
         self.err = output.err
         assert exit_code == 0, output.err
@@ -64,7 +64,7 @@ class Runner:
 
     def error(self, text: str, *options: str) -> str:
         self.path.write_text(text)
-        assert run(["run", "mine.toml", *options, "--dry-run"]) == 2
+        assert run(["run", "mine.toml", *options, "--dry-run", "--json", "-"]) == 2
         output = self._capsys.readouterr()
         assert output.out == ""
         (line,) = output.err.splitlines()

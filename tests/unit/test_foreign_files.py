@@ -4,6 +4,7 @@ and nothing outside of the directory is read or written."""
 from __future__ import annotations
 
 import ctypes
+import gzip
 import json
 import os
 import re
@@ -201,3 +202,27 @@ def test_configuration_may_begin_with_a_byte_order_mark(
     monkeypatch.chdir(tmp_path)
     Path("wsgiload.toml").write_bytes(b"\xef\xbb\xbftimeout = '9s'\n")
     assert cli.run(["load", "http://127.0.0.1:9/", "--dry-run"]) == EXIT_OK
+
+
+def test_packed_files_are_read_within_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("har", "openapi", "access-log"):
+        use = USES[name]
+        packed = gzip.compress(str(use.content).encode())
+        Path(use.path).write_bytes(packed)
+        assert cli.run(list(use.arguments)) == EXIT_OK
+
+    Path("a.har").write_bytes(gzip.compress(str(USES["har"].content).encode())[:-9])
+    assert cli.run(list(USES["har"].arguments)) == EXIT_USAGE
+    assert "the end of a.har is missing" in capsys.readouterr().err
+
+    monkeypatch.setattr(foreign_files, "_MAX_COPIED_BYTES", 2 * foreign_files.MIB)
+    for content, message in (
+        (b"x" * (foreign_files.MIB + 1), "a.log has a line of more than 1 MiB"),
+        (b"x\n" * (foreign_files.MIB + 1), "a.log has more than 2 MiB"),
+    ):
+        Path("a.log").write_bytes(gzip.compress(content))
+        assert cli.run(list(USES["access-log"].arguments)) == EXIT_USAGE
+        assert message in capsys.readouterr().err

@@ -20,7 +20,7 @@ def entry(
     method: str = "GET",
     status: int = 200,
     headers: dict[str, str] | None = None,
-    post_data: dict[str, str] | None = None,
+    post_data: dict[str, object] | None = None,
 ) -> dict[str, object]:
     fields = [{"name": name, "value": value} for name, value in (headers or {}).items()]
     request = {"method": method, "url": url, "headers": fields, "postData": post_data}
@@ -49,7 +49,7 @@ def test_equal_requests_become_one_target_with_a_weight_and_a_status() -> None:
 
 def test_bodies_are_kept_byte_for_byte() -> None:
     binary = bytes(range(256))
-    encoded = {"text": base64.b64encode(binary).decode(), "encoding": "base64"}
+    encoded: dict[str, object] = {"text": base64.b64encode(binary).decode(), "encoding": "base64"}
     imported = targets_of_har(
         har(
             entry(f"{HOST}/text", "POST", 201, {"A": "1"}, {"text": "a=1\nb=ü"}),
@@ -98,8 +98,52 @@ def test_other_hosts_and_secrets_are_reported() -> None:
 
     assert imported.text == "GET /a\nCookie: s=1\nauthorization: Bearer x\n"
     assert imported.notes == (
-        "skipped 1 of 2 requests, which go to hosts other than shop.example",
+        "skipped 2 of 3 entries: data: URL (1), to hosts other than shop.example (1)",
         "the targets contain secrets from the recording (authorization, cookie)",
+    )
+
+
+def test_form_fields_become_a_body() -> None:
+    fields = [{"name": "a b", "value": "1&2"}, {"name": 'q"', "value": "ü"}]
+    multipart = "multipart/form-data; boundary=xyz"
+    imported = targets_of_har(
+        har(
+            entry(f"{HOST}/form", "POST", post_data={"params": fields}),
+            entry(f"{HOST}/parts", "POST", post_data={"mimeType": multipart, "params": fields[1:]}),
+        )
+    )
+
+    form, parts = map(json.loads, imported.text.split())
+    assert base64.b64decode(form["body"]) == b"a+b=1%262&q%22=%C3%BC"
+    assert base64.b64decode(parts["body"]).decode() == (
+        '--xyz\r\nContent-Disposition: form-data; name="q%22"\r\n\r\nü\r\n--xyz--\r\n'
+    )
+
+
+def test_each_kind_of_entry_without_a_target_is_named() -> None:
+    stream = entry(f"{HOST}/events", headers={"Accept": "text/event-stream"})
+    upload = {
+        "mimeType": "multipart/form-data; boundary=x",
+        "params": [{"name": "photo", "fileName": "cat.png"}],
+    }
+    imported = targets_of_har(
+        har(
+            entry(HOST),
+            entry("wss://shop.example/live", status=101),
+            entry(f"{HOST}/live", status=101),
+            entry("blob:http://shop.example/1"),
+            entry("chrome-extension://abc/a.js"),
+            stream,
+            entry(f"{HOST}/photo", "POST", post_data=upload),
+            {"time": 5},
+        )
+    )
+
+    assert imported.text == "GET /\n"
+    assert imported.notes == (
+        "skipped 7 of 8 entries: WebSocket (2), blob: URL (1), event stream, which does not end"
+        " (1), of a browser extension (1), with an uploaded file, which was not saved (1),"
+        " without a request (1)",
     )
 
 
@@ -109,12 +153,12 @@ def test_other_hosts_and_secrets_are_reported() -> None:
         (b"GET /", "not a HAR file: JSON is malformed"),
         (b'{"log": {}}', "missing required field `entries`"),
         (har(entry("data:,")), "no HTTP request"),
-        (har(entry("http://[", "GET")), "is not a URL"),
+        (har(entry("http://[", "GET")), "not a URL"),
         (
             har(entry(HOST, "POST", post_data={"text": "!", "encoding": "base64"})),
             "is not base64",
         ),
-        (har(entry(HOST, headers={"A": "1\nB: 2"})), "line break"),
+        (har(entry(HOST, headers={"A": "1\nB: 2"})), "characters that HTTP forbids"),
     ],
 )
 def test_an_invalid_recording_is_rejected(content: bytes, message: str) -> None:

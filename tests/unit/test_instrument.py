@@ -23,7 +23,7 @@ URL = "http://127.0.0.1:9/"
 
 
 def planned(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int | None, str | None]:
-    assert run(["load", URL, "-R", "50", *options, "--dry-run"]) == 0
+    assert run(["load", URL, "-R", "50", *options, "--dry-run", "--json", "-"]) == 0
     plan = json.loads(capsys.readouterr().out)
     return plan["spin_window_ns"], plan["receive_stamps"]
 

@@ -40,7 +40,7 @@ def planned(capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]
     """The plan of a dry run."""
 
     def plan(*options: str) -> dict[str, Any]:
-        assert run([*options, "--dry-run"]) == 0, capsys.readouterr().err
+        assert run([*options, "--dry-run", "--json", "-"]) == 0, capsys.readouterr().err
         decoded: dict[str, Any] = json.loads(capsys.readouterr().out)
         return decoded
 
@@ -52,7 +52,7 @@ def rejected(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """The one-line error of a rejected command."""
 
     def error_line(*options: str) -> str:
-        assert run([*options, "--dry-run"]) == 2
+        assert run([*options, "--dry-run", "--json", "-"]) == 2
         return capsys.readouterr().err.removeprefix("wsgiload: ").rstrip("\n")
 
     return error_line

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from wsgiload.cli import run
-from wsgiload.environments import interpreter
+from wsgiload.environments import interpreter, project, versions
 from wsgiload.environments.interpreter import (
     bundled_app_interpreter,
     clean_variables,
     find_app_interpreter,
-    project_environment,
 )
+from wsgiload.environments.project import project_environment
 from wsgiload.errors import UsageError
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.public_options import ServerOptions
@@ -28,6 +28,7 @@ from wsgiload.sweeps.app_check import app_interpreter, environment_note
 def no_active_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    monkeypatch.delenv("UV_PROJECT_ENVIRONMENT", raising=False)
     interpreter._describe.cache_clear()
 
 
@@ -45,6 +46,11 @@ def make_environment(directory: Path) -> Path:
         "Name: Some_Thing\nVersion: 2.0\n"
     )
     return directory
+
+
+def project_path(folder: Path) -> Path | None:
+    found = project_environment(folder)
+    return found.path if found else None
 
 
 def fake_python(path: Path, version: str, implementation: str = "CPython") -> Path:
@@ -94,7 +100,7 @@ def test_the_nearest_environment_in_a_parent_directory_is_found(tmp_path: Path) 
     python = find_app_interpreter(directory)
     assert (python.origin, python.executable) == (".venv", tmp_path / ".venv" / "bin" / "python")
     nearer = make_environment(tmp_path / "packages" / ".venv")
-    assert project_environment(directory) == nearer
+    assert project_path(directory) == nearer
 
 
 def test_the_search_ends_at_the_home_directory(
@@ -105,13 +111,13 @@ def test_the_search_ends_at_the_home_directory(
     directory.mkdir(parents=True)
     make_environment(tmp_path / ".venv")
 
-    assert project_environment(directory) == tmp_path / ".venv"
+    assert project_path(directory) == tmp_path / ".venv"
 
     monkeypatch.setenv("HOME", str(home))
     assert project_environment(directory) is None
 
     make_environment(home / ".venv")
-    assert project_environment(directory) == home / ".venv"
+    assert project_path(directory) == home / ".venv"
 
 
 def test_an_environment_of_another_user_is_ignored_in_parent_directories(
@@ -132,10 +138,10 @@ def test_an_environment_of_another_user_is_ignored_in_parent_directories(
     monkeypatch.setattr(os, "stat", stat)
     for owned in (environment, tmp_path):
         assert project_environment(directory) is None, owned
-        assert project_environment(tmp_path) == environment
+        assert project_path(tmp_path) == environment
     owned = directory
 
-    assert project_environment(directory) == environment
+    assert project_path(directory) == environment
 
 
 def test_the_environment_is_in_the_plan_and_in_a_note(
@@ -146,7 +152,22 @@ def test_the_environment_is_in_the_plan_and_in_a_note(
     directory.mkdir()
     monkeypatch.chdir(directory)
 
-    assert run(["sweep", "shop:app", "--servers", "wsgiref", "--rates", "9", "--dry-run"]) == 0
+    assert (
+        run(
+            [
+                "sweep",
+                "shop:app",
+                "--servers",
+                "wsgiref",
+                "--rates",
+                "9",
+                "--dry-run",
+                "--json",
+                "-",
+            ]
+        )
+        == 0
+    )
     planned = json.loads(capsys.readouterr().out)["app_python"]
     assert (planned["executable"], planned["origin"]) == (str(python), ".venv")
 
@@ -197,13 +218,114 @@ def test_the_environment_of_a_poetry_project_is_found(
     assert find_app_interpreter(shop).origin == ".venv"
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "program", "origin"),
+    [
+        ("Pipfile", "[packages]\n", "pipenv", "Pipenv"),
+        ("pdm.lock", "", "pdm", "PDM"),
+        ("pyproject.toml", "[tool.hatch.envs.default]\n", "hatch", "Hatch"),
+    ],
+)
+def test_the_manager_of_a_project_is_asked(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    file: str,
+    text: str,
+    program: str,
+    origin: str,
+) -> None:
+    environment = make_environment(tmp_path / "cached")
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    (shop / file).write_text(text)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    assert find_app_interpreter(shop).origin == "wsgiload", "the program is missing"
+
+    (tmp_path / "bin").mkdir()
+    path = tmp_path / "bin" / program
+    # PDM prints the interpreter.
+    printed = environment / "bin" / "python" if program == "pdm" else environment
+    path.write_text(f"#!/bin/sh\necho {printed}\n")
+    path.chmod(0o755)
+    found = find_app_interpreter(shop)
+    assert (found.origin, found.executable) == (origin, environment / "bin" / "python")
+
+
+@pytest.mark.parametrize("name", ["venv", "env"])
+def test_a_folder_with_another_usual_name_is_found(tmp_path: Path, name: str) -> None:
+    environment = make_environment(tmp_path / name)
+    assert find_app_interpreter(tmp_path).origin == name
+
+    make_environment(tmp_path / ".venv")
+    assert find_app_interpreter(tmp_path).origin == ".venv"
+
+    (tmp_path / "shop" / name).mkdir(parents=True)
+    assert project_path(tmp_path / "shop") == tmp_path / ".venv", "a folder is no environment"
+    assert environment.is_dir()
+
+
+def test_the_variable_of_uv_names_a_folder_of_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_environment(tmp_path / ".venv")
+    make_environment(tmp_path / "ci")
+    member = tmp_path / "packages" / "shop"
+    member.mkdir(parents=True)
+    monkeypatch.setenv("UV_PROJECT_ENVIRONMENT", "ci")
+    assert find_app_interpreter(tmp_path).origin == ".venv", "it is no project of uv"
+
+    (tmp_path / "uv.lock").touch()
+    (member / "pyproject.toml").touch()
+
+    for folder in (tmp_path, member):
+        found = find_app_interpreter(folder)
+        assert found.origin == "UV_PROJECT_ENVIRONMENT"
+        assert found.executable == tmp_path / "ci" / "bin" / "python"
+
+    monkeypatch.setenv("UV_PROJECT_ENVIRONMENT", "missing")
+    with pytest.raises(UsageError, match="missing has no bin/python; run `uv sync`"):
+        find_app_interpreter(tmp_path)
+
+
+def test_a_version_file_is_used_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = fake_python(tmp_path / "python3.97", "3.97.1")
+    monkeypatch.setattr(versions, "_executables", lambda name: iter([named]))
+    versions.installed_interpreters.cache_clear()
+    experiment = experiment_of(SweepSpec(app="shop:app", server=ServerOptions(chdir=tmp_path)))
+
+    def found() -> tuple[str, str | None]:
+        one = app_interpreter(experiment)
+        return one.origin, environment_note(experiment, {None: one})
+
+    assert found() == ("wsgiload", None)
+    (tmp_path / ".python-version").write_text("3.97\n")
+    assert found() == (
+        ".python-version",
+        "using Python 3.97.1, as .python-version says (see --python)",
+    )
+
+    (tmp_path / ".python-version").write_text("3.98\n")
+    origin, note = found()
+    assert origin == "wsgiload"
+    assert note is not None
+    assert note.startswith(".python-version says 3.98, which is not installed or not supported;")
+
+    for other in (".".join(map(str, sys.version_info[:2])), "shop-env"):
+        (tmp_path / ".python-version").write_text(f"{other}\n")
+        assert found() == ("wsgiload", None), other
+
+    make_environment(tmp_path / ".venv")
+    assert found() == (".venv", None)
+    versions.installed_interpreters.cache_clear()
+
+
 def test_a_hanging_poetry_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "poetry.lock").touch()
     poetry = tmp_path / "poetry"
     poetry.write_text("#!/bin/sh\nexec sleep 60\n")
     poetry.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr(interpreter, "POETRY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(project, "MANAGER_TIMEOUT_S", 0.2)
     with pytest.raises(UsageError, match=r"did not end within 0\.2 s; name .* with --python"):
         find_app_interpreter(tmp_path)
 

@@ -236,7 +236,7 @@ def test_a_missing_program_is_rejected_with_a_hint(
     assert "write .venv/bin/serve, or activate .venv first" in error("serve {port}")
     assert "no program .venv/bin/serve" in error(".venv/bin/serve {port}")
     local_program.chmod(0o755)
-    assert run([*options, ".venv/bin/serve {port}", "--dry-run"]) == EXIT_OK
+    assert run([*options, ".venv/bin/serve {port}", "--dry-run", "--json", "-"]) == EXIT_OK
     plan = json.loads(capsys.readouterr().out)
     assert plan["servers"] == ["command"]
     assert plan["own_servers"][0]["command"] == ".venv/bin/serve {port}"

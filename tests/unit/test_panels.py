@@ -25,6 +25,8 @@ from wsgiload.report.strip import Strip, make_strip
 from .report_fixture import read_summary, write_run
 
 ROOT = Path(__file__).parents[2]
+# Warnings do not change how a run is drawn.
+STATUSES = {"warn": "valid"}
 MAKE = {
     "response-time": panels.response_time_chart,
     "goodput": panels.goodput_chart,
@@ -74,7 +76,7 @@ def test_every_run_is_drawn_at_its_load(sweep: Sweep) -> None:
 
     for cell in sweep.cells:
         run, upper = drawn[cell.label, cell.load], cell.upper_ns(0.99)
-        assert upper is not None and run.status == cell.status
+        assert upper is not None and run.status == STATUSES.get(cell.status, cell.status)
         assert run.is_endless == math.isinf(upper)
         assert run.value == (None if run.is_endless else upper)
 
@@ -185,10 +187,11 @@ def with_cells(files: RunFiles, **changes: dict[str, object]) -> Sweep:
     return read_sweep(msgspec.structs.replace(files.summary, cells=cells))
 
 
-def test_an_empty_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
+def test_only_an_absent_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
     few = panels.response_time_chart(with_cells(files, outcomes={"scheduled": 9_999}))
-    assert panel(few, "p99.9").empty == "needs at least 10,000 requests"
-    assert panel(few, "p99").empty is None
+    assert few.absent == ("p99.9 response time: needs at least 10,000 requests",)
+    assert [one.name for one in few.panels] == ["p50", "p90", "p95", "p99"]
+    assert few.chosen == "p99"
 
     unknown: dict[str, object] = {"throttled_period_ratio": None}
     cases: list[tuple[dict[str, object], str]] = [
@@ -204,10 +207,34 @@ def test_an_empty_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
     for limits, reason in cases:
         without = {"read_back": {"cpu_quota_us": -1}, "cpus": 1.0, **limits}
         changed_limits = with_cells(files, resources=unknown, limits=without)
-        assert panel(panels.resource_chart(changed_limits), "throttled").empty == reason
-    unread = panels.resource_chart(with_cells(files, resources=unknown))
-    assert panel(unread, "throttled").empty == "not measured"
-    assert not any(one.empty for make in MAKE.values() for one in make(sweep).panels)
+        (absent,) = panels.resource_chart(changed_limits).absent
+        assert absent == f"CPU periods throttled: {reason}"
+    assert not any(make(sweep).absent for make in MAKE.values())
+
+
+@pytest.mark.parametrize(
+    ("requests", "chosen"), [(1_000, "p99"), (999, "p95"), (110, "p90"), (99, "p50"), (19, None)]
+)
+def test_the_first_quantile_is_the_highest_that_the_data_support(
+    files: RunFiles, requests: int, chosen: str | None
+) -> None:
+    few = with_cells(files, outcomes={"scheduled": requests})
+    chart = panels.response_time_chart(few)
+    assert chart.chosen == (chosen or "")
+    drawn = {one.name for one in panels.all_charts(few)}
+    assert drawn == {"goodput", "resources"} | ({"response-time", "spectrum"} if chosen else set())
+
+
+def test_a_disturbed_run_is_marked(files: RunFiles) -> None:
+    calm = with_cells(files, outcomes={})
+    first, *others = [cell.result for cell in calm.cells]
+    disturbed = msgspec.structs.replace(first, disturbed_s=2.0)
+    cells = (disturbed, *others)
+    p99 = panel(
+        panels.response_time_chart(read_sweep(msgspec.structs.replace(files.summary, cells=cells))),
+        "p99",
+    )
+    assert [run.status for _, run in runs(p99)].count("disturbed") == 1
 
 
 def test_only_an_open_loop_has_a_line_of_equality(sweep: Sweep, tmp_path: Path) -> None:
@@ -317,9 +344,12 @@ def test_a_sweep_in_which_everything_failed_is_still_drawn(sweep: Sweep) -> None
     failed = tuple(cell for cell in sweep.cells if cell.status == "failed")
     alone = Sweep(sweep.experiment, failed, ("cheroot",), (3000,))
     p99 = panel(panels.response_time_chart(alone), "p99")
-    assert p99.empty is None and [run.is_endless for _, run in runs(p99)] == [True]
-    assert panel(panels.goodput_chart(alone), "goodput").empty == "not measured"
-    assert panels.spectrum_chart(alone).panels[0].empty == "no quantile is known (no valid result)"
+    assert [run.is_endless for _, run in runs(p99)] == [True]
+    assert [chart.name for chart in panels.all_charts(alone)] == ["response-time"]
+    assert "correct responses per second: not measured" in panels.goodput_chart(alone).absent
+    assert panels.spectrum_chart(alone).absent == (
+        "at 3,000/s: no quantile is known (no valid result)",
+    )
 
 
 def test_the_page_schema_is_up_to_date() -> None:

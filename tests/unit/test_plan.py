@@ -239,7 +239,19 @@ def test_the_generator_accepts_every_plan_from_python(changes: dict[str, Any]) -
 def test_a_dry_run_prints_the_plan_of_the_python_function(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    arguments = ["load", "http://127.0.0.1:9/", "-R", "50", "-d", "1s", "--seed", "3", "--dry-run"]
+    arguments = [
+        "load",
+        "http://127.0.0.1:9/",
+        "-R",
+        "50",
+        "-d",
+        "1s",
+        "--seed",
+        "3",
+        "--dry-run",
+        "--json",
+        "-",
+    ]
     assert run(arguments) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(to_plain(open_loop_plan())))
 

@@ -23,7 +23,9 @@ def settings(
     monkeypatch.chdir(tmp_path)
 
     def settings_of(*words: str) -> Settings:
-        assert run(["sweep", "--rates", "100", *words, "--dry-run"]) == 0, capsys.readouterr().err
+        assert run(["sweep", "--rates", "100", *words, "--dry-run", "--json", "-"]) == 0, (
+            capsys.readouterr().err
+        )
         plan = json.loads(capsys.readouterr().out)
         assert list(plan["settings"]) == plan["servers"]
         assert list(tmp_path.iterdir()) == []

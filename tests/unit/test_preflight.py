@@ -153,7 +153,7 @@ def test_a_larger_spread_hides_larger_differences() -> None:
 
 
 def test_a_dry_run_prints_the_conclusions(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["sweep", "--servers", ",".join(TWO), "--rates", "50", "--dry-run"]
+    words = ["sweep", "--servers", ",".join(TWO), "--rates", "50", "--dry-run", "--json", "-"]
     assert run([*words, "--runs", "1"]) == 0
     duration, runs = json.loads(capsys.readouterr().out)["conclusions"]
     assert "--duration 22s" in duration
@@ -167,7 +167,16 @@ def test_a_dry_run_prints_the_conclusions(capsys: pytest.CaptureFixture[str]) ->
 def test_the_default_run_says_when_it_ends_and_what_it_separates(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = ["sweep", "--servers", ",".join(TWO), "--rates", "1000,2000", "--dry-run"]
+    words = [
+        "sweep",
+        "--servers",
+        ",".join(TWO),
+        "--rates",
+        "1000,2000",
+        "--dry-run",
+        "--json",
+        "-",
+    ]
     assert run(words) == 0
     plan = json.loads(capsys.readouterr().out)
     [line] = plan["conclusions"]
@@ -184,5 +193,20 @@ def test_the_default_run_says_when_it_ends_and_what_it_separates(
 def test_options_that_fix_the_trials_fix_the_design(
     fixed: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["sweep", "--servers", ",".join(TWO), "--rates", "50", *fixed, "--dry-run"]) == 0
+    assert (
+        run(
+            [
+                "sweep",
+                "--servers",
+                ",".join(TWO),
+                "--rates",
+                "50",
+                *fixed,
+                "--dry-run",
+                "--json",
+                "-",
+            ]
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["budget_ns"] is None

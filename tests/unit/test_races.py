@@ -232,12 +232,14 @@ def test_without_a_budget_there_is_no_race() -> None:
 def test_a_budget_excludes_options_that_set_the_runs(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["sweep", "--rates", "100", "--budget", "5m", *words, "--dry-run"]) == 2
+    assert (
+        run(["sweep", "--rates", "100", "--budget", "5m", *words, "--dry-run", "--json", "-"]) == 2
+    )
     assert f"--budget and {words[0]} are mutually exclusive" in capsys.readouterr().err
 
 
 def _dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    assert run(["sweep", "--rates", "200", *words, "--dry-run"]) == 0
+    assert run(["sweep", "--rates", "200", *words, "--dry-run", "--json", "-"]) == 0
     plan: dict[str, Any] = json.loads(capsys.readouterr().out)
     return plan
 

@@ -423,7 +423,7 @@ def test_a_url_of_a_capacity_search_is_stored_without_secrets(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ["capacity", "--url", f"http://127.0.0.1:1/?token={SECRET}", "--slo", "p99<1s"]
-    assert run([*words, "--dry-run"]) == 0
+    assert run([*words, "--dry-run", "--json", "-"]) == 0
     printed = capsys.readouterr().out
     assert SECRET not in printed
     assert json.loads(printed)["url"].startswith("http://127.0.0.1:1/?token=(redacted-")
@@ -435,7 +435,15 @@ def test_a_url_of_a_capacity_search_is_stored_without_secrets(
 def test_a_plan_is_printed_without_secrets(
     command: list[str], store: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["-H", f"Authorization: {SECRET}", "--body", f"pin={SECRET}", "--dry-run"]
+    words = [
+        "-H",
+        f"Authorization: {SECRET}",
+        "--body",
+        f"pin={SECRET}",
+        "--dry-run",
+        "--json",
+        "-",
+    ]
     assert run([*command, *words, *(["--store-secrets"] if store else [])]) == 0
     assert contains_secret(capsys.readouterr().out) is store
 

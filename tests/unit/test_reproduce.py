@@ -21,7 +21,9 @@ MAX_MINUTES = 36
 
 
 def planned(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    assert run(["reproduce", *words, "--dry-run", "--quiet"]) == 0, capsys.readouterr().err
+    assert run(["reproduce", *words, "--dry-run", "--json", "-", "--quiet"]) == 0, (
+        capsys.readouterr().err
+    )
     plan: dict[str, Any] = json.loads(capsys.readouterr().out)
     return plan
 

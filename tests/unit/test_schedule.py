@@ -27,7 +27,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    assert run(["load", URL, *words, "--dry-run"]) == 0, capsys.readouterr().err
+    assert run(["load", URL, *words, "--dry-run", "--json", "-"]) == 0, capsys.readouterr().err
     plan: dict[str, Any] = json.loads(capsys.readouterr().out)
     return plan
 
@@ -198,7 +198,7 @@ def test_invalid_options_are_refused(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0\n\n1,5\n", 'trace.txt: line 3: "1,5" is not an offset'),
+        ("\n1,5\n", "trace.txt: no line is from an access log or a trace"),
         (
             "0\n2\n1\n",
             'trace.txt: line 3: "1" is earlier than the offset above it; sort the lines by time',

@@ -61,12 +61,12 @@ class DryRun:
         self._capsys = capsys
 
     def __call__(self, *words: str) -> dict[str, Any]:
-        assert run([*words, "--dry-run"]) == 0, self._capsys.readouterr().err
+        assert run([*words, "--dry-run", "--json", "-"]) == 0, self._capsys.readouterr().err
         plan: dict[str, Any] = json.loads(self._capsys.readouterr().out)
         return plan
 
     def error(self, *words: str) -> str:
-        assert run([*words, "--dry-run"]) == 2
+        assert run([*words, "--dry-run", "--json", "-"]) == 2
         (line,) = self._capsys.readouterr().err.splitlines()
         return str(line)
 

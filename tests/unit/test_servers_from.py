@@ -59,7 +59,16 @@ def test_servers_of_a_directory_are_selected_like_catalogue_servers(
     assert run(["servers", "show", "plainserve", "--servers-from", str(directory)]) == 0
     assert "plainserve" in capsys.readouterr().out
 
-    words = ["sweep", "--servers", "plainserve", "--servers-from", str(directory), "--dry-run"]
+    words = [
+        "sweep",
+        "--servers",
+        "plainserve",
+        "--servers-from",
+        str(directory),
+        "--dry-run",
+        "--json",
+        "-",
+    ]
     assert run(words) == 0
     assert "plainserve" in capsys.readouterr().out
 

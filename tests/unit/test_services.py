@@ -91,7 +91,7 @@ def test_tables_are_shown_by_a_dry_run_and_stored_without_secrets(
     monkeypatch.chdir(tmp_path)
     table = f'[services.db]\ncommand = "{sys.executable} -c 1"\nready = 5433\n'
     (tmp_path / "wsgiload.toml").write_text(table + 'env = { PGPASSWORD = "hush" }\n')
-    assert run(["sweep", "--servers", "waitress", "--dry-run"]) == 0
+    assert run(["sweep", "--servers", "waitress", "--dry-run", "--json", "-"]) == 0
     printed = capsys.readouterr().out
     db = json.loads(printed)["services"]["db"]
 
@@ -124,7 +124,7 @@ def test_an_invalid_table_is_a_one_line_error(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wsgiload.toml").write_text(text)
-    assert run(["sweep", "--dry-run"]) == 2
+    assert run(["sweep", "--dry-run", "--json", "-"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
 

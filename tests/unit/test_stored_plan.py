@@ -251,7 +251,7 @@ def test_a_warm_up_lasts_for_at_least_the_given_number_of_requests() -> None:
 
 
 def dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    assert run(["sweep", *words, "--dry-run"]) == 0
+    assert run(["sweep", *words, "--dry-run", "--json", "-"]) == 0
     plan: dict[str, Any] = json.loads(capsys.readouterr().out)
     return plan
 

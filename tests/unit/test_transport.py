@@ -49,7 +49,7 @@ def unix_socket(tmp_path: Path) -> Iterator[Path]:
 
 
 def dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    assert run(["load", URL, *words, "--dry-run"]) == 0, capsys.readouterr().err
+    assert run(["load", URL, *words, "--dry-run", "--json", "-"]) == 0, capsys.readouterr().err
     plan: dict[str, Any] = json.loads(capsys.readouterr().out)
     return plan
 
@@ -105,7 +105,7 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert dry_run(capsys, "--connect-to", "127.0.0.1:81")["connect_to"] == "127.0.0.1:81"
     assert (plain["streams"], plan["streams"]) == (1, 8)
     assert dry_run(capsys, "--http1.0")["http_version"] == "http1_0"
-    assert run(["load", URL, "--http1.0", "--http2", "--dry-run"]) == EXIT_USAGE
+    assert run(["load", URL, "--http1.0", "--http2", "--dry-run", "--json", "-"]) == EXIT_USAGE
     assert "--http2 and --http1.0 are mutually exclusive" in capsys.readouterr().err
 
 
@@ -121,7 +121,7 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
 def test_invalid_stream_options_are_one_line_errors(
     words: list[str], fix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["load", URL, "--dry-run", *words]) == EXIT_USAGE
+    assert run(["load", URL, "--dry-run", "--json", "-", *words]) == EXIT_USAGE
     error = capsys.readouterr().err
     assert fix in error
     assert len(error.splitlines()) == 1

@@ -129,7 +129,7 @@ def test_no_secret_is_stored_or_printed(capsys: pytest.CaptureFixture[str]) -> N
 
     for command in ("sweep", "capacity --slo p99<1s"):
         words = ["--servers", "wsgiref", "--env", "SECRET_KEY=hush", "--env", "DEBUG=0"]
-        assert run([*command.split(), *words, "--dry-run"]) == EXIT_OK
+        assert run([*command.split(), *words, "--dry-run", "--json", "-"]) == EXIT_OK
         printed = capsys.readouterr().out
         assert "hush" not in printed
         assert '"DEBUG": "0"' in printed

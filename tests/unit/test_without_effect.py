@@ -17,7 +17,7 @@ OPEN_LOOP_FLAGS = ["--arrivals", "--on-busy", "--max-connections", "--max-pendin
 
 def ineffective_options(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The options that the warnings name."""
-    assert run([*words, "--dry-run"]) == 0
+    assert run([*words, "--dry-run", "--json", "-"]) == 0
     lines = capsys.readouterr().err.splitlines()
     return [line.split()[1] for line in lines if "has no effect" in line]
 

@@ -11,8 +11,11 @@ from wsgiload.audit.findings import FINDINGS
 from wsgiload.audit.findings.averaged_percentiles import averaged_percentiles
 from wsgiload.audit.findings.capped_concurrency import capped_concurrency
 from wsgiload.audit.findings.flat_throughput import flat_throughput
+from wsgiload.audit.findings.idle_servers import idle_servers
 from wsgiload.audit.findings.missing_runs import missing_runs
-from wsgiload.audit.read import Stated, Unknown, read_runs, sources
+from wsgiload.audit.findings.slower_bare_apps import slower_bare_apps
+from wsgiload.audit.findings.zero_averages import zero_averages
+from wsgiload.audit.read import NOT_A_RESULT, Stated, Unknown, read_runs, sources
 from wsgiload.audit.run import Run
 from wsgiload.documents.audit import AuditAlarm, AuditedRun, AuditReport, RejectedFile
 from wsgiload.errors import UsageError
@@ -20,11 +23,13 @@ from wsgiload.errors import UsageError
 
 @dataclass(slots=True)
 class Files:
-    """The runs that were read, the rejected files, and the files of a folder that were skipped."""
+    """The runs that were read, the rejected files, the files of a folder that were skipped, and
+    notes on others that are almost results."""
 
     runs: list[Run] = field(default_factory=list)
     rejected: list[RejectedFile] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def read_files(paths: Sequence[Path], stated: Stated) -> Files:
@@ -37,8 +42,10 @@ def read_files(paths: Sequence[Path], stated: Stated) -> Files:
         except Unknown as error:
             if source.is_named:
                 files.rejected.append(RejectedFile(file=str(source.path), reason=str(error)))
-            else:
+            elif error.cause == NOT_A_RESULT:
                 files.skipped.append(str(source.path))
+            else:
+                files.notes.append(f"{source.path}: {error}")
         except UsageError as error:
             files.rejected.append(RejectedFile(file=str(source.path), reason=str(error)))
     return files
@@ -54,6 +61,10 @@ def audit(files: Files) -> AuditReport:
     for total, parts in _totals(files.runs):
         averaged = averaged_percentiles(total, parts)
         alarms[id(total)] += [averaged] if averaged is not None else []
+
+    for across in (zero_averages, slower_bare_apps, idle_servers):
+        for run, one in across(files.runs):
+            alarms[id(run)].append(one)
 
     audited = (_audited(run, alarms[id(run)]) for run in files.runs)
     return AuditReport(schema_version=1, files=tuple(audited), rejected=tuple(files.rejected))
@@ -86,7 +97,7 @@ def _audited(run: Run, alarms: Sequence[AuditAlarm]) -> AuditedRun:
     return AuditedRun(
         file=run.file,
         part=run.part.name,
-        tool=None if run.tool is None else run.tool.name,
+        tool=run.tool.name,
         figures=run.figures,
         alarms=tuple(alarms),
     )

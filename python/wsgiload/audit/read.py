@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,6 @@ import msgspec
 
 from wsgiload.audit.run import AuditTool, Part, Run
 from wsgiload.audit.tools import TOOLS
-from wsgiload.documents.audit import Figures
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import OTHER_RESULT, RefusedFile, read_file
 
@@ -21,11 +21,37 @@ MAX_FILES = 10_000
 MAX_PARTS = 10_000
 # These tools have no option for a rate.
 _ALWAYS_CLOSED = ("wrk", "ab", "locust", "funkload")
+_WITHOUT_LOAD = ("docker stats", "summary table")
+_HEAD_CHARACTERS = 4_000
+NOT_A_RESULT = "not the output of a known load generator"
 _KNOWN = ", ".join(tool.name for tool in TOOLS)
 
 
+# Beginnings of files that are no summary, and how to save one.
+_HOW_TO_SAVE = (
+    (
+        r'\A\s*\{.*"type" ?: ?"(?:Point|Metric)"',
+        "samples of k6; add --summary-export FILE to k6 run",
+    ),
+    (r"\Aresponse-time,DNS", "requests of hey; save its output without -o csv"),
+    (r"\A(?:starttime\tseconds|Percentage served,)", "a table of ab; save its output: ab … >FILE"),
+    (r'\A\{"attack":|Attack\x01', "requests of vegeta; save: vegeta report -type=json FILE"),
+    (
+        r"\A(?:Method,Name,Error,|Count,Message,Traceback|Method,Name,\"?Error)|<title>[^<]*Locust",
+        "a list or page of Locust; run it with --csv NAME and audit NAME_stats.csv",
+    ),
+    (
+        r"\Abombarding|\A\{\"spec\":",
+        "JSON of bombardier; save its output without --print and --format",
+    ),
+    (r"\A(?:timeStamp,elapsed|<\?xml[^>]*>\s*<testResults)", "JMeter's; its results are not read"),
+    (r'"DurationHistogram"', "Fortio's; its results are not read"),
+    (r"\A\x1f", "packed; unpack it"),
+)
+
+
 class Unknown(UsageError):
-    """A file that no known tool wrote."""
+    """A file that no known tool wrote; ``fix`` says how to save what it contains, if known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +97,20 @@ def read_runs(path: Path, stated: Stated) -> list[Run]:
     off."""
     content = _content(path)
     if not content.strip():
-        return [Run(str(path), None, Part(Figures(requests=0)))]
+        raise Unknown("empty, so not a result", "repeat the run")
     tool = next((tool for tool in TOOLS if tool.recognises(content)), None)
     if tool is None:
-        raise Unknown("not the output of a known load generator", f"audit reads {_KNOWN}")
+        raise _unknown(content[:_HEAD_CHARACTERS])
     parts = _parts(tool, content)
     return [Run(str(path), tool, _with_stated(part, tool, stated)) for part in parts]
+
+
+def _unknown(head: str) -> Unknown:
+    for pattern, words in _HOW_TO_SAVE:
+        if re.search(pattern, head):
+            what, _, fix = words.partition("; ")
+            return Unknown(f"not a summary: {what}", fix)
+    return Unknown(NOT_A_RESULT, f"audit reads {_KNOWN}")
 
 
 def _parts(tool: AuditTool, content: str) -> Sequence[Part]:
@@ -104,6 +138,8 @@ def _content(path: Path) -> str:
 
 def _with_stated(part: Part, tool: AuditTool, stated: Stated) -> Part:
     """The figures, completed by the user's facts; the file takes precedence."""
+    if tool.name in _WITHOUT_LOAD:
+        return part
     figures = part.figures
     connections = figures.connections or stated.connections
     rate_per_s = figures.requested_per_s

@@ -50,10 +50,10 @@ class AuditTool:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a file; ``tool`` is None for an empty file."""
+    """One run of a file."""
 
     file: str
-    tool: AuditTool | None
+    tool: AuditTool
     part: Part
 
     @property
@@ -64,7 +64,7 @@ class Run:
     @property
     def tool_name(self) -> str:
         """The name of the tool."""
-        return "the tool" if self.tool is None else self.tool.name
+        return self.tool.name
 
     @property
     def failures(self) -> int:

@@ -17,6 +17,7 @@ from wsgiload.cli._output import check_destinations, complain, say, write_json
 from wsgiload.documents.audit import AuditedRun, AuditReport, Figures
 from wsgiload.errors import EXIT_INVALID, EXIT_OK, EXIT_USAGE, UsageError, require
 from wsgiload.report.words import (
+    format_bytes,
     format_duration_ns,
     format_per_s,
     join_names,
@@ -63,6 +64,11 @@ def _figures(figures: Figures) -> str:
         known.append(plural(figures.requests, "response"))
     if figures.achieved_per_s is not None:
         known.append(format_per_s(figures.achieved_per_s))
+    if figures.mean_cpu_cores is not None and figures.max_cpu_cores is not None:
+        known.append(
+            f"{figures.mean_cpu_cores:.2f} cores (at most {figures.max_cpu_cores:.2f}), at most "
+            f"{format_bytes(figures.max_memory_bytes)}"
+        )
     known += [
         f"{quantile_name(float(key))} {format_duration_ns(figures.quantiles_ns[key])}"
         for key in _SHOWN_QUANTILES
@@ -105,7 +111,7 @@ EXAMPLES = (
     "--rate",
     type=RATE,
     help="Requested rate in requests per second, for files that do not contain it (wrk2, hey, oha, "
-    "vegeta, k6).",
+    "bombardier, vegeta, k6).",
 )
 @json_option
 def audit(
@@ -113,8 +119,8 @@ def audit(
 ) -> int:
     """Find misleading results of other load generators, and explain why they mislead.
 
-    FILES are outputs of wrk, wrk2, ab, httperf, hey, oha (JSON), vegeta, k6 (summary JSON), Locust
-    (CSV) or FunkLoad (index.rst), or directories of such files. The exit code is 98 if there are
+    FILES are outputs of wrk, wrk2, ab, httperf, hey, oha, bombardier, vegeta, k6, Locust or docker
+    stats, FunkLoad's index.rst, summary tables (CSV), or directories of such files. The exit code is 98 if there are
     findings.
     """
     check_destinations(json_file)
@@ -126,6 +132,8 @@ def audit(
         complain(
             f"skipped, not the output of a known load generator: {join_names([one_line(one) for one in read.skipped])}"
         )
+    for note in read.notes:
+        complain(one_line(note))
     for one in report.rejected:
         complain(f"{one_line(one.file)}: {one.reason}")
     if not report.files and not report.rejected:

@@ -1,4 +1,5 @@
-"""``wsgiload sweep --dry-run``: prints the resolved plan and imports the app. Starts no server."""
+"""``wsgiload sweep --dry-run``: shows what would be measured and imports the app. Starts no
+server."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from dataclasses import replace
 from typing import Literal
 
 import msgspec
+from rich.console import Console
+from rich.table import Table
 
 from wsgiload.account import account_of
 from wsgiload.capacity_search.rates import SHARES
@@ -18,6 +21,7 @@ from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Policy
 from wsgiload.loads.options import Level
+from wsgiload.report import words
 from wsgiload.report.command_line import to_paste
 from wsgiload.results.record import Setting
 from wsgiload.serving.groups import chosen_place
@@ -63,14 +67,12 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     conclusions: tuple[str, ...]
 
 
-def resolved_plan(
-    experiment: Experiment, conclusions: Sequence[str], *, is_rateless: bool
-) -> object:
-    """The resolved plan, each server's settings, the CPU assignment, and the minimum duration,
-    including intervention runs.
+def dry_run_of(experiment: Experiment, conclusions: Sequence[str], *, is_rateless: bool) -> DryRun:
+    """Each server's settings, the CPU assignment, and the minimum duration, including intervention
+    runs.
 
-    If the rates are determined first (``is_rateless``), rates and order are unknown; the estimate
-    does not depend on them.
+    If the rates are determined first (``is_rateless``), the order is unknown; the estimate does not
+    depend on it.
     """
     if is_rateless:
         levels = tuple(Level(rate_per_s=100.0 * share) for share in SHARES)
@@ -82,7 +84,7 @@ def resolved_plan(
     further = further_runs(order, experiment)
     cells = [*order, *further]
 
-    resolved = DryRun(
+    return DryRun(
         servers=tuple(servers),
         app_python=app_python_of(experiment, servers),
         pythons={name: interpreter.version for name, interpreter in interpreters.items()},
@@ -98,8 +100,54 @@ def resolved_plan(
         estimated_seconds=_within_budget(experiment_s(cells, experiment), experiment),
         conclusions=tuple(conclusions),
     )
-    unknown = {"levels": None} if is_rateless else {}
-    return plain(experiment.without_secrets()) | plain(resolved) | unknown
+
+
+def plan_document(experiment: Experiment, planned: DryRun) -> object:
+    """The complete plan; rates that are determined first are unknown."""
+    unknown = {"levels": None} if planned.order is None else {}
+    return plain(experiment.without_secrets()) | plain(planned) | unknown
+
+
+def print_plan(experiment: Experiment, planned: DryRun, console: Console) -> None:
+    """Print what would be measured on one screen."""
+    for line in _plan_lines(experiment.without_secrets(), planned):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("server", "version", "workers", "threads"):
+        table.add_column(heading, justify="right" if heading in {"workers", "threads"} else "left")
+    for name, settings in planned.settings.items():
+        sizes = (
+            "–" if size is None else str(size) for size in (settings.workers, settings.threads)
+        )
+        table.add_row(name, settings.version or "–", *sizes)
+    console.print(table)
+
+
+def _plan_lines(experiment: Experiment, planned: DryRun) -> list[str]:
+    python = planned.app_python
+    interpreter = f" (Python {python.version} of {python.executable})" if python else ""
+    levels = [_level_words(level) for level in experiment.levels]
+    where = "rates to be found" if planned.order is None else words.join_words(levels)
+    limits, cores = experiment.limits, planned.cpu_plan
+    bounds = [f"{limits.cpus:g} CPU{'' if limits.cpus == 1 else 's'}"] if limits.cpus else []
+    bounds += [words.format_bytes(limits.memory_bytes)] if limits.memory_bytes else []
+    lines = [
+        f"app: {experiment.app or experiment.name}{interpreter}",
+        f"load: {experiment.request.method} {experiment.request.path} at {where}",
+        f"limits: {words.join_words(bounds) or 'none'} ({limits.policy}); servers on CPU "
+        f"{words.format_cpu_list(cores.server_cpus)}, load from CPU "
+        f"{words.format_cpu_list(cores.client_cpus)}",
+        f"time: about {words.format_span(planned.estimated_seconds)}",
+    ]
+    if planned.order is not None and experiment.budget_ns is None:
+        lines.append(f"trials: {len(planned.order)}, in random order")
+    return [*lines, *planned.conclusions, "complete plan: --dry-run --json -", ""]
+
+
+def _level_words(level: Level) -> str:
+    if level.rate_per_s is None:
+        return f"{level.connections:,} connections"
+    return f"{level.rate_per_s:,g}/s"
 
 
 def require_importable_app(experiment: Experiment) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,17 @@ from wsgiload.cli._declared import FILE
 from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._output import check_destinations, complain, print_exact
 from wsgiload.errors import UsageError
-from wsgiload.foreign_files import BODY, HAR, OPENAPI, FileKind, read_file, write_named
+from wsgiload.foreign_files import (
+    BODY,
+    HAR,
+    MIB,
+    OPENAPI,
+    STANDARD_INPUT,
+    FileKind,
+    plain_input,
+    read_file,
+    write_named,
+)
 from wsgiload.loads.curl import targets_of_curl
 from wsgiload.loads.har import targets_of_har
 from wsgiload.loads.openapi import SAFE_METHODS, targets_of_openapi
@@ -32,8 +41,7 @@ _CURL_EXAMPLES = (
 _ACCESS_LOG_EXAMPLES = ("wsgiload import access-log access.log -o shop.targets", _LOAD)
 _OPENAPI_EXAMPLES = ("wsgiload import openapi openapi.json -o shop.targets", _LOAD)
 
-_STANDARD_INPUT = "-"
-_MAX_COMMAND_BYTES = 4 << 20
+_COMMANDS = FileKind("curl commands", 4 * MIB)
 _TO_JSON = (
     "uv run --no-project --with pyyaml python -c 'import json, sys, yaml; "
     "json.dump(yaml.safe_load(sys.stdin), sys.stdout, default=str)'"
@@ -97,8 +105,8 @@ def curl(command: tuple[str, ...], out: Path | None) -> None:
         )
     (text,) = command
     check_destinations(None, out)
-    if text == _STANDARD_INPUT:
-        text = _standard_input(_MAX_COMMAND_BYTES).decode(errors="surrogateescape")
+    if text == STANDARD_INPUT:
+        text = _read(Path(text), _COMMANDS).decode(errors="surrogateescape")
     _write(targets_of_curl(text, _read_body), out)
 
 
@@ -159,41 +167,35 @@ def _naming(file: Path) -> Iterator[None]:
 def _require_json(file: Path, content: bytes) -> None:
     if content.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
         return
-    name = "api.yaml" if str(file) == _STANDARD_INPUT else str(file)
+    name = "api.yaml" if str(file) == STANDARD_INPUT else str(file)
     files = f"<{shlex.quote(name)} >{shlex.quote(name + '.json')}"
     raise UsageError("not JSON", f"convert YAML with: {_TO_JSON} {files}")
 
 
 def _read_body(name: str) -> bytes:
     """Read a body file that a curl command names."""
-    if name == _STANDARD_INPUT:
+    if name == STANDARD_INPUT:
         raise UsageError("the curl command reads standard input", "name a file instead")
-    return _read(Path(name), BODY)
+    try:
+        return read_file(BODY, Path(name))
+    except FileNotFoundError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror}") from error
 
 
 def _read(file: Path, kind: FileKind) -> bytes:
-    if str(file) == _STANDARD_INPUT:
-        return _standard_input(kind.max_bytes)
+    """The content of a file or of standard input, also if gzip packed it."""
     try:
-        return read_file(kind, file)
+        with plain_input(kind, file) as (source, is_cut):
+            content = source.read()
     except FileNotFoundError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
-
-
-def _standard_input(max_bytes: int) -> bytes:
-    if sys.stdin.isatty():
-        raise UsageError("standard input is a terminal", "redirect a file to standard input")
-    try:
-        content = sys.stdin.buffer.read(max_bytes + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read standard input: {error.strerror}") from error
-    if len(content) > max_bytes:
-        raise UsageError(f"standard input is larger than {max_bytes >> 20} MiB", "split it")
+    if is_cut:
+        raise UsageError(f"the end of {_shown(file)} is missing", "pack or copy it again")
     return content
 
 
 def _shown(file: Path) -> str:
-    return "standard input" if str(file) == _STANDARD_INPUT else str(file)
+    return "standard input" if str(file) == STANDARD_INPUT else str(file)
 
 
 def _write(imported: ImportedTargets, out: Path | None) -> None:

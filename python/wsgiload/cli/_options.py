@@ -256,7 +256,7 @@ report_options = (
         "Output",
         "--dry-run",
         is_flag=True,
-        help="Print the complete plan without starting a server or a load.",
+        help="Show what would run without starting a server or a load; --json - prints a sweep's complete plan.",
     ),
 )
 

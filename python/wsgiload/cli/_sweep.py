@@ -26,9 +26,11 @@ from wsgiload.cli._completion import complete_apps, complete_runs, complete_serv
 from wsgiload.cli._decide import code_of_answer
 from wsgiload.cli._declared import DURATION, FILE, FOLDER, declared_options
 from wsgiload.cli._dry_run import (
+    dry_run_of,
+    plan_document,
+    print_plan,
     require_importable_app,
     require_possible_intervention,
-    resolved_plan,
 )
 from wsgiload.cli._experiment import spec_of
 from wsgiload.cli._findings import finding_text
@@ -229,8 +231,11 @@ def sweep(
         check_and_warn(ctx, _sample_plan(experiment), open_by="--rates")
     if dry_run:
         conclusions = _conclusions_before_rates if is_rateless else _conclusions
-        plan = resolved_plan(experiment, conclusions(experiment), is_rateless=is_rateless)
-        write_json(plan, json_file or "-")
+        planned = dry_run_of(experiment, conclusions(experiment), is_rateless=is_rateless)
+        if json_file is None:
+            print_plan(experiment, planned, terminal())
+        else:
+            write_json(plan_document(experiment, planned), json_file)
         require_importable_app(experiment)
         return EXIT_OK
 

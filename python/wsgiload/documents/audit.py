@@ -16,7 +16,19 @@ from wsgiload.documents.base import (
 )
 
 ToolName = Literal[
-    "wrk", "wrk2", "ab", "httperf", "hey", "oha", "vegeta", "k6", "locust", "funkload"
+    "wrk",
+    "wrk2",
+    "ab",
+    "httperf",
+    "hey",
+    "oha",
+    "bombardier",
+    "vegeta",
+    "k6",
+    "locust",
+    "funkload",
+    "docker stats",
+    "summary table",
 ]
 # connect: no connection; read and write: connection lost; status and body: incorrect response;
 # client: the client ran out of file descriptors or ports.
@@ -76,6 +88,15 @@ class Figures(Document, frozen=True, kw_only=True):
     """Resolution of the reported quantiles. Unit: ns. Null: negligible."""
     mean_resolution_ns: PositiveInt | None = None
     """Resolution of the reported mean. Unit: ns. Null: negligible."""
+    mean_cpu_cores: NonNegativeFloat | None = None
+    """Mean CPU use of a container. Unit: cores. Source: file. Null: not in the file."""
+    max_cpu_cores: NonNegativeFloat | None = None
+    """Largest CPU use of a container. Unit: cores. Source: file. Null: not in the file."""
+    idle_ratio: NonNegativeFloat | None = None
+    """Share of the samples in which a container used less than 0.02 cores. Unit: 1. Source: file.
+    Null: not in the file."""
+    max_memory_bytes: NonNegativeInt | None = None
+    """Largest memory use of a container. Unit: bytes. Source: file. Null: not in the file."""
 
 
 class AuditAlarm(Document, frozen=True, kw_only=True):
@@ -102,8 +123,8 @@ class AuditedRun(Document, frozen=True, kw_only=True):
     """Path of the file."""
     part: str | None
     """Run, load level or URL within the file. Null: the file contains one run."""
-    tool: ToolName | None
-    """Name of the tool that wrote the file. Null: the file is empty."""
+    tool: ToolName
+    """Name of the tool that wrote the file."""
     figures: Figures
     """The figures of the run."""
     alarms: tuple[AuditAlarm, ...]

@@ -41,6 +41,7 @@ from wsgiload.environments.interpreter import (
     clean_variables,
     find_app_interpreter,
 )
+from wsgiload.environments.project import environment_in
 from wsgiload.errors import WsgiloadError
 from wsgiload.limits.launch import launch
 from wsgiload.scratch import scratch_folder
@@ -249,10 +250,10 @@ def _first_importable(
 
 
 def _context_for(candidate: ImportedFrom, context: ImportContext) -> ImportContext:
-    """The context with the ``.venv`` in the candidate's folder, unless the user chose an
+    """The context with the environment in the candidate's folder, unless the user chose an
     interpreter."""
     is_requested = context.interpreter.origin in ("--python", "VIRTUAL_ENV")
-    if is_requested or not (candidate.folder / ".venv").is_dir():
+    if is_requested or environment_in(candidate.folder) is None:
         return context
     interpreter = find_app_interpreter(candidate.folder, account=context.account)
     return replace(context, interpreter=interpreter)

@@ -16,6 +16,7 @@ from wsgiload.environments.app_name import (
     shadowed_modules,
 )
 from wsgiload.environments.interpreter import AppInterpreter
+from wsgiload.environments.project import manager_of
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def _import_failed(
         fix = f"did you mean {suggestion}?"
     elif report.variable:
         fix = f"add --env {report.variable}=VALUE"
-    elif report.missing and interpreter.origin == "wsgiload":
+    elif report.missing and interpreter.origin in ("wsgiload", ".python-version"):
         fix = _make_environment(report.missing, folder)
     elif report.missing:
         fix = (
@@ -247,8 +248,11 @@ def _make_environment(missing: str, folder: Path) -> str:
     elif (folder / "pyproject.toml").is_file():
         packages = "-e ."
     command = f"python3 -m venv .venv && .venv/bin/python -m pip install {packages}"
-    for lock, other in (("uv.lock", "uv sync"), ("poetry.lock", "poetry install")):
-        command = other if (folder / lock).is_file() else command
+    manager = manager_of(folder)
+    if manager is not None:
+        command = manager.install
+    elif (folder / "uv.lock").is_file():
+        command = "uv sync"
     where = "" if folder == Path.cwd() else f" in {folder}"
     return f"create an environment for the app: `{command}`{where}"
 

@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -21,25 +20,27 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from wsgiload.account import Account, owners_trusted_by, require_own_program
+from wsgiload.account import Account, require_own_program
 from wsgiload.documents.typed import decode_json
+from wsgiload.environments.project import ProjectOrigin, project_environment
 from wsgiload.errors import UsageError
 
-Origin = Literal[
-    "--python",
-    "--python-version",
-    "VIRTUAL_ENV",
-    ".venv",
-    "Poetry",
-    "CONDA_PREFIX",
-    "wsgiload",
-    "found",
-]
+Origin = (
+    ProjectOrigin
+    | Literal[
+        "--python",
+        "--python-version",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        ".python-version",
+        "wsgiload",
+        "found",
+    ]
+)
 
 MINIMUM = (3, 11)
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*[a-z]*")
 DESCRIBE_TIMEOUT_S = 30.0
-POETRY_TIMEOUT_S = 60.0
 # Inherited variables that affect module lookup, which only the tested environment may determine.
 PYTHON_VARIABLES = (
     "VIRTUAL_ENV",
@@ -108,7 +109,7 @@ def find_app_interpreter(
     chdir: Path, python: str | None = None, account: Account | None = None
 ) -> AppInterpreter:
     """The interpreter for the app in ``chdir``: ``--python``, an active environment, the project's
-    environment (``.venv``, Poetry's), an active conda environment, or ours. It is run as
+    environment, an active conda environment, or ours. It is run as
     ``account``.
 
     An active environment that is ours says nothing about the app. Conda's base environment is often
@@ -123,70 +124,17 @@ def find_app_interpreter(
             "VIRTUAL_ENV",
             account,
         )
-    local = project_environment(chdir, account)
-    # Poetry's environment takes precedence over a ``.venv`` in an enclosing folder.
-    is_nearest = local is not None and local.parent == chdir
-    poetry = None if is_nearest else _poetry_environment(chdir, account)
-    if poetry is not None:
-        return describe_interpreter(_python_of(poetry, "run `poetry install`"), "Poetry", account)
-    if local is not None:
-        return describe_interpreter(
-            _python_of(local, "recreate it, or choose another with --python"), ".venv", account
-        )
+    project = project_environment(chdir, account)
+    if project is not None:
+        python_path = project.path
+        if not project.path.is_file():
+            python_path = _python_of(project.path, project.fix)
+        return describe_interpreter(python_path, project.origin, account)
     conda = os.environ.get("CONDA_PREFIX")
     if conda and Path(conda).resolve() != Path(sys.prefix).resolve():
         fix = "run `conda deactivate`, or choose another with --python"
         return describe_interpreter(_python_of(Path(conda), fix), "CONDA_PREFIX", account)
     return describe_interpreter(Path(sys.executable), "wsgiload", account)
-
-
-def project_environment(folder: Path, account: Account | None = None) -> Path | None:
-    """The nearest ``.venv`` in the folder or an enclosing one, up to the home folder or the root of
-    the file system.
-
-    Its interpreter is executed. A ``.venv`` in an enclosing folder is ignored unless the user who
-    executes it or root owns both, because anyone can create one in ``/tmp``.
-    """
-    for place in (folder, *folder.parents):
-        environment = place / ".venv"
-        with suppress(OSError):  # it may be unreadable
-            if environment.is_dir() and (place == folder or _is_trusted(environment, account)):
-                return environment
-        if place == Path.home():
-            return None
-    return None
-
-
-def _is_trusted(environment: Path, account: Account | None) -> bool:
-    """Whether an environment and its folder belong to the user or root."""
-    facts = (environment.stat(), environment.lstat(), environment.parent.stat())
-    return {fact.st_uid for fact in facts} <= owners_trusted_by(account)
-
-
-def _poetry_environment(folder: Path, account: Account | None) -> Path | None:
-    """The environment that Poetry reports for this project."""
-    program = shutil.which("poetry")
-    if program is None or not (folder / "poetry.lock").is_file():
-        return None
-    try:
-        completed = subprocess.run(
-            [*_as_user(account), program, "env", "info", "--path", "--no-interaction"],
-            env=_variables_as(account),
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=POETRY_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise UsageError(
-            f"`poetry env info` did not end within {POETRY_TIMEOUT_S:g} s",
-            "name the app's interpreter with --python",
-        ) from None
-    except (OSError, UnicodeError):
-        return None
-    path = completed.stdout.strip()
-    return Path(path) if completed.returncode == 0 and path and Path(path).is_dir() else None
 
 
 def bundled_app_interpreter(

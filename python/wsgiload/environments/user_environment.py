@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from wsgiload.catalogue.user_server import UserServer, split_words, words_of
+from wsgiload.environments.project import FOLDERS
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
 
@@ -105,9 +106,10 @@ def _on_path(name: str, user_server: UserServer, variables: Mapping[str, str], w
 
 
 def _where_else(name: str, user_server: UserServer) -> str:
-    local = Path(".venv") / "bin" / name
-    if (user_server.working_folder / local).is_file():
-        return f"write {local}, or activate .venv first"
+    for folder in FOLDERS:
+        local = Path(folder) / "bin" / name
+        if (user_server.working_folder / local).is_file():
+            return f"write {local}, or activate {folder} first"
     if "=" in name and user_server.is_table:
         return "set variables in its env"
     if "=" in name:

@@ -73,7 +73,7 @@ def find_version(text: str, account: Account | None = None) -> AppInterpreter:
             "write it like 3.13, or 3.14t for a free-threaded build",
         )
     known = installed_interpreters("CPython", account)
-    matching = [interpreter for interpreter in known if _is_version(interpreter.version, text)]
+    matching = [interpreter for interpreter in known if is_version(interpreter.version, text)]
     if not matching:
         versions = sorted({interpreter.version for interpreter in known}, key=_version)
         raise UsageError(
@@ -114,7 +114,8 @@ def _executables(name: str) -> Iterator[Path]:
             yield from sorted(path for path in matching if os.access(path, os.X_OK))
 
 
-def _is_version(version: str, requested: str) -> bool:
+def is_version(version: str, requested: str) -> bool:
+    """Whether a version is the requested one, of which the last parts may be missing."""
     same_build = version.endswith("t") == requested.endswith("t")
     return same_build and f"{version.rstrip('t')}.".startswith(f"{requested.rstrip('t')}.")
 

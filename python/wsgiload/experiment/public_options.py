@@ -97,8 +97,8 @@ class ServerOptions:
         chdir: Directory from which the app is imported. Default: the current directory.
         pythonpath: Additional import directory for the app, such as src (repeatable).
         python: Python interpreter for the app. Default: the first of these that exists: an active
-            virtual environment, the project's .venv (also in a parent directory), Poetry's
-            environment, an active conda environment, wsgiload's interpreter.
+            virtual environment, the project's environment (.venv, venv or env, or that of uv,
+            Poetry, Pipenv, PDM or Hatch), an active conda environment, wsgiload's interpreter.
         python_version: Python version for a bundled app, such as 3.13. It must be installed.
         port: Port of the server. Default: any free port.
         ready_timeout: Maximum startup time of a server.

@@ -97,12 +97,14 @@ class Replay:
         speed: Replay speed factor, such as 2 for twice the recorded speed.
         targets: The different requests of an access log.
         requests: For each arrival the index of its request in targets.
+        notes: What a file has that is not replayed, or not as recorded.
     """
 
     offsets: Sequence[float]
     speed: float = 1.0
     targets: Sequence[WeightedRequest] = ()
     requests: Sequence[int] | None = None
+    notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         offsets = self.offsets
@@ -130,6 +132,7 @@ class Replay:
             speed,
             recording.targets,
             recording.requests,
+            recording.notes,
         )
 
     @property

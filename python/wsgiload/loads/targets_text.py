@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -91,20 +91,22 @@ def with_weights(targets: Iterable[str]) -> str:
     )
 
 
+def skipped_note(reasons: Mapping[str, int], total: int, things: str) -> list[str]:
+    """A note on what was left out of ``total`` things, with the count of each reason."""
+    if not reasons:
+        return []
+    ordered = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
+    counted = [f"{reason} ({count:,})" for reason, count in ordered]
+    causes = ", ".join(counted) if len(counted) > 1 else ordered[0][0]
+    return [f"skipped {sum(reasons.values()):,} of {total:,} {things}: {causes}"]
+
+
 def secrets_note(names: Iterable[str], source: str) -> list[str]:
     """A warning if header fields with these names contain secrets."""
     secret = sorted({name.lower() for name in names} & _SECRET_FIELDS)
     return (
         [f"the targets contain secrets from the {source} ({', '.join(secret)})"] if secret else []
     )
-
-
-def hosts_note(imported: int, total: int, host: str) -> list[str]:
-    """A note about omitted requests to other hosts."""
-    if imported == total:
-        return []
-    others = total - imported
-    return [f"skipped {others} of {total} requests, which go to hosts other than {host}"]
 
 
 def _require_single_lines(method: str, path: str, fields: Fields) -> None:

@@ -24,7 +24,8 @@ READING = (
     "Mean over the slowest 1 % of the requests of each run (at least ten requests). Invalid runs "
     "and failed requests are excluded. Pool wait: until a connection is free. First byte: from the "
     "send to the first byte of the response, including the wait in the server's accept queue. Send "
-    "lag: the generator's delay."
+    "lag: the generator's delay. The lengths of the bars are logarithmic; each part has its share "
+    "of its bar."
 )
 
 Loads = Mapping[str, LoadReport]

@@ -113,14 +113,26 @@ def _sentence(servers: Sequence[ServerCapacity], lead: str) -> str:
     """The best server, its rate, and how it compares with the next one."""
     best = servers[0]
     if best.rate_per_s is None:
-        who = best.server if len(servers) == 1 else "any server"
-        return f"{lead}No rate was found at which {who} meets the objective."
+        return f"{lead}{_without_rate(servers)}."
 
     interval = f" (95 % CI {interval_words(best.interval_95)})" if best.interval_95 else ""
     limit = f", limited by {limited_words(best)}" if best.limited_by is not None else ""
     rate = words.format_per_s(best.rate_per_s)
     reach = f"up to at least {rate}" if is_lower_bound(best) else f"at up to {rate}"
     return f"{lead}{best.server} meets the objective {reach}{interval}{limit}{_versus(servers)}."
+
+
+def _without_rate(servers: Sequence[ServerCapacity]) -> str:
+    """Whether no rate was found, or the search ended before one was known. With several servers,
+    the sentence on the recommendation names the best so far."""
+    who = servers[0].server if len(servers) == 1 else "any server"
+    if all(server.bracket[0] is None for server in servers):
+        return f"No rate was found at which {who} meets the objective"
+    unknown = f"It is unknown up to which rate {who} meets the objective"
+    if len(servers) > 1:
+        return unknown
+    reached = words.format_per_s(servers[0].bracket[0])
+    return f"{unknown}; so far, it met the objective at {reached}"
 
 
 def _status(

@@ -150,6 +150,7 @@ def searches(
     return tuple(
         _search(server, [parse_threshold(text) for text in slo], loads, _name(place))
         for place, server in enumerate(servers)
+        if any(trial.rate_per_s is not None for trial in server.trials)
     )
 
 

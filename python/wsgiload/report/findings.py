@@ -320,10 +320,11 @@ def _growth(sweep: Sweep) -> str:
 RESPONSE_TIME_READING = (
     "Response times cover all scheduled requests and start at the scheduled send time. Dots are "
     "runs, lines connect the medians over runs, and bands span the runs' 95 % confidence "
-    "intervals. Hollow markers are invalid trials. Points in the shaded strip at the top have no "
-    "finite value. A cross means that the server failed; any other marker means that too many "
-    "requests failed or timed out. If only a lower bound of the quantile is known, a dotted line "
-    "ends at this bound. A number beside a point in the strip is the number of runs that it "
+    "intervals. Hollow markers are invalid trials, and ringed ones disturbed trials. Points in the "
+    "shaded strip at the top have no finite value. A cross means that the server failed; any other "
+    "marker means that too many requests failed or timed out. If only a lower bound of the "
+    "quantile is known, a dotted line ends at this bound. A number beside a point in the strip is "
+    "the number of runs that it "
     "represents."
 )
 

@@ -82,6 +82,7 @@ def _service_memory(cell: Cell, name: str) -> str:
     return words.MISSING if used is None else words.format_bytes(used.resources.memory_peak_bytes)
 
 
+DISTURBED: Column = ("disturbed", lambda cell: words.format_seconds(cell.result.disturbed_s))
 _CELL_COLUMNS: tuple[Column, ...] = (
     ("goodput/s", GOODPUT_COLUMNS[3][1]),
     ("ok", GOODPUT_COLUMNS[4][1]),
@@ -99,6 +100,7 @@ _CELL_COLUMNS: tuple[Column, ...] = (
     ("CPU cores", RESOURCE_COLUMNS[0][1]),
     ("memory", RESOURCE_COLUMNS[4][1]),
     ("periods throttled", RESOURCE_COLUMNS[6][1]),
+    DISTURBED,
     ("coincided with", coincidence.names),
 )
 
@@ -133,7 +135,7 @@ def of_times(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Grid:
 
     quantiles = [_quantile_column(quantile) for quantile in panels.HEADLINE_QUANTILES]
     interval_column = ("95 % CI of this run's p99 (correct responses)", interval)
-    return of_columns(sweep, (GOODPUT_COLUMNS[4], *quantiles, interval_column))
+    return of_columns(sweep, (GOODPUT_COLUMNS[4], *quantiles, interval_column, DISTURBED))
 
 
 def of_spectrum(sweep: Sweep) -> Grid:
@@ -155,7 +157,9 @@ def of_cells(sweep: Sweep) -> Grid:
 def _cell_row(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
     """The row of one cell. A failed cell without results has its message instead of numbers."""
     version, failure = cell.result.version or words.MISSING, cell.result.failure
-    verdict = f"failed: {failure.step}" if failure is not None else cell.verdict_words()
+    verdict = cell.verdict_words()
+    if failure is not None and cell.status == "failed":
+        verdict = f"failed: {failure.step}"
     lead = (cell.label, version, verdict, *_lead(sweep, cell)[1:])
     if failure is not None and cell.outcomes is None:
         return (*lead, failure.message)

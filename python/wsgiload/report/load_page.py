@@ -60,7 +60,7 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
     strip = make_strip(sweep.cells[0], _intervals(report), samples)
     if strip is not None:
         strip = timelines.with_heat(strip, report, samples)
-    drawn = (panels.spectrum_chart(sweep),)
+    drawn = tuple(chart for chart in (panels.spectrum_chart(sweep),) if chart.panels)
     data = msgspec.structs.replace(
         page.nothing_drawn(sweep.labels), charts=drawn, timelines=_timelines(strip)
     )
@@ -73,12 +73,14 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
         note=NOTE,
         charts=[
             page.Chart(
-                drawn[0].name,
-                drawn[0].label,
+                chart.name,
+                chart.label,
                 findings.spectrum_caption(sweep, sweep.loads),
                 findings.SPECTRUM_READING,
                 grids.of_spectrum(sweep),
+                chart.absent,
             )
+            for chart in drawn
         ],
         over_time=None if strip is None else _over_time(strip, sweep),
         requests=grids.Grid(load_figures.REQUEST_HEADINGS, requests),

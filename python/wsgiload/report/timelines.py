@@ -103,7 +103,7 @@ def chart_of(strip: Strip, sweep: Sweep, name: str) -> Chart:
         findings.strip_caption(strip),
         " ".join(sentences),
         grids.of_strip(strip),
-        None if strip.heat is None else grids.of_heat(strip.heat),
+        fields=None if strip.heat is None else grids.of_heat(strip.heat),
     )
 
 

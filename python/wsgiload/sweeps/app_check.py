@@ -8,19 +8,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
-from wsgiload.account import account_of
+from wsgiload.account import Account, account_of
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.app_import import ImportContext, check_app
 from wsgiload.environments.import_messages import left_control_group, out_of_memory
 from wsgiload.environments.interpreter import (
     AppInterpreter,
     bundled_app_interpreter,
+    describe_interpreter,
     find_app_interpreter,
 )
+from wsgiload.environments.project import FOLDERS, UV_VARIABLE, requested_version
 from wsgiload.environments.provide import Interpreters, named_interpreters, needs_app
-from wsgiload.environments.versions import find_version
-from wsgiload.errors import AppImportError
+from wsgiload.environments.versions import find_version, is_version
+from wsgiload.errors import AppImportError, UsageError
 from wsgiload.experiment.plan import Experiment
 from wsgiload.serving.groups import Place, fresh_group, list_processes
 from wsgiload.units import NS_PER_S
@@ -34,8 +37,36 @@ def app_interpreter(experiment: Experiment) -> AppInterpreter:
     if experiment.python_version is not None:
         return find_version(experiment.python_version, account)
     if not experiment.bundled:
-        return find_app_interpreter(experiment.app_dir, experiment.python, account)
+        found = find_app_interpreter(experiment.app_dir, experiment.python, account)
+        return _of_version_file(experiment.app_dir, found, account)
     return bundled_app_interpreter(experiment.python, account)
+
+
+def _of_version_file(
+    folder: Path, found: AppInterpreter, account: Account | None
+) -> AppInterpreter:
+    """Without an environment, the installed interpreter that the project's file names."""
+    version = requested_version(folder)
+    if found.origin != "wsgiload" or version is None or is_version(found.version, version):
+        return found
+    try:
+        named = find_version(version, account)
+        return describe_interpreter(named.executable, ".python-version", account)
+    except UsageError:  # the note says so
+        return found
+
+
+def _version_note(version: str | None, interpreter: AppInterpreter) -> str | None:
+    if version is None:
+        return None
+    if interpreter.origin == ".python-version":
+        return f"using Python {interpreter.version}, as .python-version says (see --python)"
+    if is_version(interpreter.version, version):
+        return None
+    return (
+        f".python-version says {version}, which is not installed or not supported; using Python "
+        f"{interpreter.version} (see --python)"
+    )
 
 
 def interpreters_of(experiment: Experiment, variants: Mapping[str, ServerVariant]) -> Interpreters:
@@ -49,7 +80,11 @@ def environment_note(experiment: Experiment, interpreters: Interpreters) -> str 
     """A note about the environment that was detected for the app; None if it is in the app's folder
     or was named by the user."""
     interpreter = interpreters.get(None)
-    if experiment.bundled or interpreter is None or interpreter.origin != ".venv":
+    if experiment.bundled or interpreter is None:
+        return None
+    if interpreter.origin in ("wsgiload", ".python-version"):
+        return _version_note(requested_version(experiment.app_dir), interpreter)
+    if interpreter.origin not in (*FOLDERS, UV_VARIABLE):
         return None
     environment = interpreter.executable.parent.parent
     is_in_app_folder = environment.parent == experiment.app_dir

@@ -133,9 +133,10 @@ fn a_measurement_without_enough_precision_ends_after_the_last_doubling_and_repor
     let precision = trial.report.precision.unwrap();
     assert!(
         !precision.is_reached
+            // None if too few of the requests were independent, as beside a busy neighbour.
             && precision
                 .half_width
-                .is_some_and(|half_width| half_width > 0.000_1),
+                .is_none_or(|half_width| half_width > 0.000_1),
         "{precision:?}"
     );
 }

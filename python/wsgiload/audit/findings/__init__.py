@@ -1,7 +1,7 @@
 """Possible problems of a result, one module for each finding.
 
 A finding is a function of one run. ``averaged_percentiles`` needs the parts of a file;
-``flat_throughput`` and ``missing_runs`` need several runs.
+those that ``audit.py`` calls itself need several runs.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def errors_as_responses(run: Run) -> AuditAlarm | None:
     """Errors whose times count like those of correct responses."""
     figures, tool = run.figures, run.tool
     timed = figures.requests if figures.timed_requests is None else figures.timed_requests
-    if tool is None or not timed or not figures.requests:
+    if not timed or not figures.requests:
         return None
     counted = {kind: n for kind, n in figures.errors.items() if kind in tool.timed_errors}
     failed = sum(counted.values())

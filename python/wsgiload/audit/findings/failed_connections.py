@@ -24,7 +24,7 @@ def failed_connections(run: Run) -> AuditAlarm | None:
         return _no_response(run)
 
     failed = figures.errors.get("connect", 0)
-    if not failed or not figures.connections or not run.tool:
+    if not failed or not figures.connections:
         return None
     if not run.tool.keeps_failed_connections:
         return None

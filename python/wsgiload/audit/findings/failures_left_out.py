@@ -22,7 +22,7 @@ FAILURES_LEFT_OUT = Finding(
 def failures_left_out(run: Run) -> AuditAlarm | None:
     """The response times only include successful requests."""
     figures, tool = run.figures, run.tool
-    if tool is None or not figures.requests:
+    if not figures.requests:
         return None
     left_out = {kind: n for kind, n in figures.errors.items() if kind not in tool.timed_errors}
     # These errors are closed or failed connections, not lost requests.

@@ -21,7 +21,7 @@ MIN_PER_CONNECTION = 20
 def littles_law(run: Run) -> AuditAlarm | None:
     """The figures account for fewer connections than there were, or for more."""
     figures, accounted, connections = run.figures, in_flight(run), _connections(run)
-    if accounted is None or connections <= 0 or not figures.requests or not run.tool:
+    if accounted is None or connections <= 0 or not figures.requests:
         return None
     if figures.load != "closed" and not run.tool.pauses:
         return None
@@ -47,7 +47,7 @@ def littles_law(run: Run) -> AuditAlarm | None:
 def _connections(run: Run) -> int:
     """The connections that the tool could use until the end."""
     connections = run.figures.connections or 0
-    if run.tool is None or not run.tool.keeps_failed_connections:
+    if not run.tool.keeps_failed_connections:
         return connections
     return connections - run.figures.errors.get("connect", 0)
 

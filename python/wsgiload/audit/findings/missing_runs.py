@@ -10,11 +10,11 @@ from wsgiload.documents.audit import AuditAlarm
 from wsgiload.findings.finding import Finding
 from wsgiload.report.words import format_count, format_per_s
 
-Level = tuple[str | None, int | None, float | None]
+Level = tuple[str, int | None, float | None]
 MISSING_RUN = Finding(
     name="missing-run",
     examines="other tools' results: runs without any response",
-    premise="A file is empty, or no request got a response. A table that counts the missing "
+    premise="No request got a response. A table that counts the missing "
     "result as 0 ranks the server last, although its result is unknown.",
     fix="repeat the run, or omit it and say so; a missing result is unknown, not 0",
 )
@@ -31,8 +31,7 @@ def missing_runs(series: Sequence[Run], count: int) -> Iterator[tuple[Run, Audit
 
 
 def _level(run: Run) -> Level:
-    tool = None if run.tool is None else run.tool.name
-    return tool, run.figures.connections, run.figures.requested_per_s
+    return run.tool_name, run.figures.connections, run.figures.requested_per_s
 
 
 def _alarm(run: Run, rates: Sequence[float], count: int) -> AuditAlarm:
@@ -43,10 +42,10 @@ def _alarm(run: Run, rates: Sequence[float], count: int) -> AuditAlarm:
             f"{format_per_s(fmean(rates))}; with 0 for this one: "
             f"{format_per_s(fmean([*rates, 0.0]))}"
         )
-    what = "the file is empty" if run.tool is None else f"{run.tool.name} reports no response"
     return alarm(
         MISSING_RUN,
-        f"this run has no result ({what}): scored as 0, it lowers means and ranks the server last",
+        f"this run has no result ({run.tool_name} reports no response): scored as 0, it lowers "
+        "means and ranks the server last",
         arithmetic=arithmetic,
         value=0,
         limit=1,

@@ -7,10 +7,12 @@ from itertools import pairwise
 from wsgiload.audit.run import Run, alarm, in_flight
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.findings.tails import DELAYED_ACKNOWLEDGEMENT_NS, NAGLE_DELAY
-from wsgiload.report.words import format_duration_ns
+from wsgiload.report.words import format_duration_ns, format_ratio
 
 # All delayed responses take about the same time.
 MAX_WIDTH_NS = 6_000_000
+# The response time below the step, relative to the delay.
+MAX_BASE_SHARE = 0.25
 # The share of the variance that fast responses would cause.
 MIN_VARIANCE_SHARE = 0.5
 # The variance relative to the part above the median; symmetric jitter gives at most 2.
@@ -22,7 +24,7 @@ QUEUE_TOLERANCE = 0.1
 
 def nagle_delay(run: Run) -> AuditAlarm | None:
     """The body arrives 40 ms after the head; with tools that do not measure this, half of the
-    responses take 40 ms longer than the fastest."""
+    responses take 40 ms longer than the fastest, or a part of them 40 ms and the rest far less."""
     delay_ns, what = _delay(run)
     least_ns, most_ns = DELAYED_ACKNOWLEDGEMENT_NS
     if delay_ns is None or not least_ns <= delay_ns <= most_ns:
@@ -44,6 +46,9 @@ def _delay(run: Run) -> tuple[int | None, str]:
     if figures.transfer_ns is not None:
         return figures.transfer_ns, "on average, the body arrives about 40 ms after the head"
     median_ns = figures.quantiles_ns.get("0.5")
+    plateau = _plateau(run)
+    if plateau is not None:
+        return plateau
     if median_ns is None or figures.quantiles_ns.get("0.9", median_ns) - median_ns > MAX_WIDTH_NS:
         return None, ""
     if figures.min_ns is not None:
@@ -53,6 +58,25 @@ def _delay(run: Run) -> tuple[int | None, str]:
         return median_ns - figures.min_ns, what
     what = "half of the responses take 40 ms, others almost no time"
     return _without_minimum(run, median_ns), what
+
+
+def _plateau(run: Run) -> tuple[int, str] | None:
+    """A delayed share of the responses: adjacent quantiles within the time of a delayed ACK, above
+    one that is far faster. A smooth tail has no such step."""
+    ordered = sorted((float(key), ns) for key, ns in run.figures.quantiles_ns.items())
+    least_ns, most_ns = DELAYED_ACKNOWLEDGEMENT_NS
+    delayed = [(key, ns) for key, ns in ordered if least_ns <= ns <= most_ns]
+    below = [one for one in ordered if one[1] < least_ns]
+    if len(delayed) < 2 or not below or delayed[-1][1] - delayed[0][1] > MAX_WIDTH_NS:
+        return None
+    if below[-1][1] > MAX_BASE_SHARE * delayed[0][1]:
+        return None
+    share = delayed[-1][0] - delayed[0][0]
+    what = (
+        f"at least {format_ratio(share)} of the responses take about 40 ms, and others at most "
+        f"{format_duration_ns(below[-1][1])}"
+    )
+    return delayed[0][1], what
 
 
 def _is_queueing(run: Run, median_ns: int, min_ns: int) -> bool:

@@ -1,4 +1,5 @@
-"""The JSON summary of k6: from ``--summary-export``, or the data of ``handleSummary``."""
+"""The summary of k6: its text, the JSON of ``--summary-export``, or the data of
+``handleSummary``."""
 
 from __future__ import annotations
 
@@ -12,6 +13,10 @@ from wsgiload.audit.run import ALL_ERRORS, AuditTool, Part
 from wsgiload.documents.audit import Figures
 
 _QUANTILE = re.compile(r"p\((\d+(?:\.\d+)?)\)")
+_LINE = re.compile(r"^\s*(\w+)\.+: *(\S.*)$", re.MULTILINE)
+_PAIR = re.compile(rf"([\w()]+) ?= ?({text.DURATION}|{text.NUMBER})")
+_COUNT_AND_RATE = re.compile(rf"(\d+)\s+({text.NUMBER})/s")
+_SHARE = re.compile(rf"({text.NUMBER})%")
 # The numbers of a metric by name; in one format, they are in an object inside the metric.
 Numbers = dict[str, float]
 
@@ -25,13 +30,40 @@ class _Result(msgspec.Struct):
     state: _State = msgspec.field(default_factory=_State)
 
 
-def _is_k6(content: str) -> bool:
+def _is_json(content: str) -> bool:
     is_json = content.lstrip().startswith("{") and '"metrics"' in content
     return is_json and ('"http_reqs"' in content or '"http_req_duration"' in content)
 
 
+def _is_k6(content: str) -> bool:
+    return _is_json(content) or text.find(r"^\s*http_req(?:s|_duration)\.+:", content) is not None
+
+
+def _of_text(content: str) -> _Result:
+    """The metrics of the text, in the units of the JSON."""
+    metrics: dict[str, dict[str, object]] = {}
+    for name, line in _LINE.findall(content):
+        numbers: dict[str, object] = {
+            key: text.duration_ns(value) / 1e6 if value[-1].isalpha() else float(value)
+            for key, value in _PAIR.findall(line)
+        }
+        plain = _COUNT_AND_RATE.match(line)
+        if name == "http_req_failed" and (share := _SHARE.match(line)):
+            numbers["rate"] = float(share[1]) / 100
+        elif plain is not None:
+            numbers |= {"count": float(plain[1]), "rate": float(plain[2])}
+        elif name == "vus_max" and not numbers:
+            numbers["max"] = float(line.split()[0])
+        # A line per group or tag may follow the whole metric.
+        metrics.setdefault(name, numbers)
+    if "http_reqs" not in metrics or "http_req_duration" not in metrics:
+        text.cut_off(content, "'http_reqs'")
+    return _Result(metrics)
+
+
 def _parse(content: str) -> Sequence[Part]:
-    result = text.decode(content, _Result, "k6")
+    is_json = _is_json(content)
+    result = text.decode(content, _Result, "k6") if is_json else _of_text(content)
     reqs, times = _numbers(result, "http_reqs"), _numbers(result, "http_req_duration")
     users, dropped = _numbers(result, "vus_max"), _numbers(result, "dropped_iterations")
     requests = round(reqs.get("count", 0))

@@ -1,8 +1,10 @@
-"""The CSV files of Locust: ``…_stats.csv``, and ``…_stats_history.csv`` with its users."""
+"""The CSV files of Locust: ``…_stats.csv``, ``…_stats_history.csv`` with its users, and
+``…_requests.csv`` and ``…_distribution.csv`` of old versions; and the tables that it prints."""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 
 from wsgiload.audit import text
@@ -19,11 +21,20 @@ _OLD = {
     "Average response time": "Average Response Time",
     "Min response time": "Min Response Time",
     "Max response time": "Max Response Time",
+    "Method": "Type",
 }
-_TOTALS = ("Aggregated", "Total", "None Total")
+_TOTALS = ("Aggregated", "Total", "None Total", "None Aggregated")
+_HEADS = ("Type,Name,", "Method,Name,", "Name,# requests,")
 _UNKNOWN = ("", "N/A", "None")
 _NEEDED = ("Name", "Request Count", "Failure Count", "Average Response Time", "Requests/s")
 _NEEDED_OF_HISTORY = ("Timestamp", "Name", "User Count", "Total Request Count")
+
+# Old versions print the median last, after a bar, and no type.
+_PRINTED_HEAD = r"^ *(?:Type +)?Name +# reqs +# fails +.*Avg +Min +Max .*$"
+_PRINTED_ROW = (
+    r"^ *(?P<name>\S.*?) +(?P<requests>\d+) +(?P<failures>\d+)\([\d.]+%\) +\|? *(?P<mean>\d+) +"
+    r"(?P<min>\d+) +(?P<max>\d+) +\|? *(?P<median>\d+) +\|? *(?P<rate>[\d.]+)(?: |$)"
+)
 
 Row = Mapping[str, str]
 
@@ -38,20 +49,68 @@ def _is_history(content: str) -> bool:
 
 def _is_locust(content: str) -> bool:
     head = _head(content)
-    is_stats = head.startswith("Type,Name,") and ("Request Count" in head or "# requests" in head)
-    return is_stats or _is_history(content)
+    is_stats = head.startswith(_HEADS) and ("Request Count" in head or "# requests" in head)
+    return is_stats or _is_history(content) or text.find(_PRINTED_HEAD, content) is not None
 
 
 def _parse(content: str) -> Sequence[Part]:
+    if text.find(_PRINTED_HEAD, content):
+        return _without_copy(_of_output(content))
     rows = _rows(content.lstrip("\ufeff"))
     if _is_history(content):
         return [_of_history(rows)]
-    _require(rows, _NEEDED)
-    parts = [_of_stats(row) for row in rows]
+    if _head(content).startswith(_HEADS[2]):
+        parts = [_of_distribution(row) for row in rows]
+    else:
+        _require(rows, _NEEDED)
+        parts = [_of_stats(row) for row in rows]
     if not any(part.is_total for part in parts):
         text.cut_off(content, "'Aggregated'")
-    # With a single URL, its row and the total are equal.
+    return _without_copy(parts)
+
+
+def _without_copy(parts: Sequence[Part]) -> Sequence[Part]:
+    """With a single URL, its row and the total are equal."""
     return parts if len(parts) > 2 else [part for part in parts if part.is_total]
+
+
+def _of_output(content: str) -> list[Part]:
+    """The last table, which covers the whole run, with the percentiles below it."""
+    table = content[[match.end() for match in re.finditer(_PRINTED_HEAD, content, re.M)][-1] :]
+    stats, _, percentiles = table.partition("Response time percentiles")
+    quantiles = {}
+    names = re.findall(rf"({text.NUMBER})%", percentiles.partition("# reqs")[0])
+    for label, values in re.findall(r"^ *(\S.*?|)\s{2,}((?:\d+ +)+)\d+ *$", percentiles, re.M):
+        row = dict(zip(names, values.split(), strict=False))
+        quantiles[" ".join(label.split())] = {f"{name}%": row[name] for name in row}
+    parts = []
+    for found in re.finditer(_PRINTED_ROW, stats, re.M):
+        label = " ".join(found["name"].split())
+        row = {
+            "Name": label,
+            "Request Count": found["requests"],
+            "Failure Count": found["failures"],
+            "Average Response Time": found["mean"],
+            "Min Response Time": found["min"],
+            "Max Response Time": found["max"],
+            "Requests/s": found["rate"],
+        }
+        parts.append(_of_stats({**row, **quantiles.get(label, {})}))
+    if not any(part.is_total for part in parts):
+        text.cut_off(content, "'Aggregated'")
+    return parts
+
+
+def _of_distribution(row: Row) -> Part:
+    """Quantiles without throughput."""
+    requests = round(_number(row["Request Count"]) or 0)
+    is_total = row["Name"] in _TOTALS
+    figures = Figures(
+        requests=requests,
+        quantiles_ns=_quantiles(row) if requests else {},
+        resolution_ns=_MILLISECOND_NS,
+    )
+    return Part(figures, "all requests" if is_total else text.quoted(row["Name"]), is_total)
 
 
 def _rows(content: str) -> list[Row]:

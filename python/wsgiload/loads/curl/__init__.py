@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from wsgiload.errors import UsageError
 from wsgiload.loads.curl.flags import flags_of
 from wsgiload.loads.curl.request import CurlRequest, requests_of
 from wsgiload.loads.curl.shell import commands_in
 from wsgiload.loads.targets_text import (
     ImportedTargets,
-    hosts_note,
     secrets_note,
+    skipped_note,
     target_text,
     with_weights,
 )
@@ -21,21 +23,33 @@ _NEXT = ("--next", "-:")
 
 def targets_of_curl(text: str, read: Callable[[str], bytes]) -> ImportedTargets:
     """Targets for all requests to the host of the first request; ``read`` returns the content of
-    files that the commands name."""
+    files that the commands name. Raises UsageError if no command can be imported."""
     commands = commands_in(text)
-    flags = [flags_of(words) for command in commands.words for words in _parts(command)]
-    requests = [request for one in flags for request in requests_of(one, read)]
-    host = requests[0].host
-    of_host = [request for request in requests if request.host == host]
-    ignored = [*(name for one in flags for name in one.ignored), *commands.ignored]
-    names = {name for request in of_host for name, _ in request.fields}
-    notes = [
-        *_ignored_note(ignored),
-        *hosts_note(len(of_host), len(requests), host),
-        *secrets_note(names, "command"),
-    ]
+    requests: list[tuple[CurlRequest, str]] = []
+    ignored: list[str] = []
+    failures: list[UsageError] = []
+    for command in commands.words:
+        for words in _parts(command):
+            try:
+                flags = flags_of(words)
+                requests += [(one, _target(one)) for one in requests_of(flags, read)]
+                ignored += flags.ignored
+            except UsageError as error:
+                failures.append(error)
+    failures = [*commands.failures, *failures]
+    if not requests:
+        raise failures[0]
 
-    return ImportedTargets(with_weights(map(_target, of_host)), tuple(notes))
+    host = requests[0][0].host
+    of_host = [(request, target) for request, target in requests if request.host == host]
+    dropped = Counter(error.cause for error in failures)
+    dropped.update({f"to hosts other than {host}": len(requests) - len(of_host)})
+    notes = [
+        *_ignored_note([*ignored, *commands.ignored]),
+        *skipped_note(+dropped, len(requests) + len(failures), "requests"),
+        *secrets_note({name for request, _ in of_host for name, _ in request.fields}, "command"),
+    ]
+    return ImportedTargets(with_weights(target for _, target in of_host), tuple(notes))
 
 
 def _parts(words: Sequence[str]) -> Iterator[list[str]]:

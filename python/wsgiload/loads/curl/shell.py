@@ -33,29 +33,38 @@ _IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<variable>\$(?:\w+|[({])|`)
 
 @dataclass(slots=True)
 class Commands:
-    """The words after ``curl`` of each command, and the parts of the text that only affect
-    output."""
+    """The words after ``curl`` of each command, why others have none, and the parts of the text
+    that only affect output."""
 
     words: list[list[str]] = field(default_factory=list)
+    failures: list[UsageError] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
 
 
 def commands_in(text: str) -> Commands:
     """The commands, in order."""
     commands = Commands()
-    for segment, is_output in _segments(text, commands.ignored):
+    for segment, is_output, failure in _segments(text, commands.ignored):
         if is_output:
             commands.ignored.append(f"| {segment.strip()}")
-        elif words := _words(segment):
-            commands.words.append(_without_curl(words))
-    if not commands.words:
+            continue
+        try:
+            if failure is not None:
+                raise failure
+            if words := _words(segment):
+                commands.words.append(_without_curl(words))
+        except UsageError as error:
+            commands.failures.append(error)
+    if not commands.words and not commands.failures:
         raise UsageError("no curl command found", "write it in quotes: 'curl http://…'")
     return commands
 
 
-def _segments(text: str, ignored: list[str]) -> Iterator[tuple[str, bool]]:
-    """The text between separators, quoted for shlex, and whether it follows a pipe."""
+def _segments(text: str, ignored: list[str]) -> Iterator[tuple[str, bool, UsageError | None]]:
+    """The text between separators, quoted for shlex, whether it follows a pipe, and why it cannot
+    be quoted."""
     segment, is_output, position = "", False, 0
+    failure: UsageError | None = None
     for piece in _PIECE.finditer(text):
         segment += text[position : piece.start()]
         position = piece.end()
@@ -63,11 +72,14 @@ def _segments(text: str, ignored: list[str]) -> Iterator[tuple[str, bool]]:
         if kind == "redirect":
             ignored.append(piece.group().strip())
         elif kind == "separator" or piece.group() == "|":
-            yield segment, is_output
-            segment, is_output = "", piece.group() == "|"
+            yield segment, is_output, failure
+            segment, is_output, failure = "", piece.group() == "|", None
         else:
-            segment += piece.group() if is_output else _rewritten(piece)
-    yield segment + text[position:], is_output
+            try:
+                segment += piece.group() if is_output else _rewritten(piece)
+            except UsageError as error:
+                failure = failure or error
+    yield segment + text[position:], is_output, failure
 
 
 def _rewritten(piece: re.Match[str]) -> str:

@@ -25,7 +25,7 @@ SAFE_METHODS = frozenset(("GET", "HEAD"))
 # The largest number of targets in a plan.
 MAX_TARGETS = 10_000
 MAX_CHARACTERS = 64 << 20
-MAX_NOTES = 100
+MAX_NAMES = 3
 
 
 def targets_of_openapi(content: bytes, methods: Collection[str] = ()) -> ImportedTargets:
@@ -34,7 +34,10 @@ def targets_of_openapi(content: bytes, methods: Collection[str] = ()) -> Importe
     document = document_of(content)
     methods_to_import = SAFE_METHODS | set(methods)
     entries = list(operations_in(document))
-    skipped = [f"skipped {one[0]}: {one[1]}" for one in entries if isinstance(one, tuple)]
+    skipped: dict[str, list[str]] = {}
+    for one in entries:
+        if isinstance(one, tuple):
+            skipped.setdefault(str(one[1]), []).append(one[0])
     operations = [one for one in entries if isinstance(one, Operation)]
     left_out = Counter(one.method for one in operations if one.method not in methods_to_import)
     texts, imported = _filled(
@@ -47,15 +50,13 @@ def targets_of_openapi(content: bytes, methods: Collection[str] = ()) -> Importe
         *_base_note(document),
         *credentials_note(document, [one.operation for one in imported]),
         *_methods_note(left_out),
-        *skipped[:MAX_NOTES],
+        *_skipped_note(skipped, len(entries)),
     ]
-    if len(skipped) > MAX_NOTES:
-        notes.append(f"skipped {len(skipped) - MAX_NOTES:,} more")
     return ImportedTargets("\n".join(texts), tuple(notes))
 
 
 def _filled(
-    document: ApiDescription, operations: list[Operation], skipped: list[str]
+    document: ApiDescription, operations: list[Operation], skipped: dict[str, list[str]]
 ) -> tuple[list[str], list[Operation]]:
     """The targets and their operations; operations that cannot be filled in are added to
     ``skipped``."""
@@ -66,7 +67,7 @@ def _filled(
         try:
             text = target_of(document, operation)
         except (Unfillable, UsageError) as reason:
-            skipped.append(f"skipped {operation.name}: {reason}")
+            skipped.setdefault(str(reason), []).append(operation.name)
             continue
         room -= len(text)
         if len(texts) == MAX_TARGETS or room < 0:
@@ -79,11 +80,26 @@ def _filled(
     return texts, imported
 
 
-def _nothing_imported(skipped: list[str], left_out: Counter[str]) -> UsageError:
+def _skipped_note(skipped: dict[str, list[str]], total: int) -> list[str]:
+    """What could not be filled in, by reason."""
+    if not skipped:
+        return []
+    ordered = sorted(skipped.items(), key=lambda one: -len(one[1]))
+    causes = [f"{reason} ({_listed(names)})" for reason, names in ordered]
+    count = sum(map(len, skipped.values()))
+    return [f"skipped {count:,} of {total:,} operations: {'; '.join(causes)}"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
+
+
+def _nothing_imported(skipped: dict[str, list[str]], left_out: Counter[str]) -> UsageError:
     if skipped:
-        more = f" (and {len(skipped) - 1:,} more)" if len(skipped) > 1 else ""
+        [note] = _skipped_note(skipped, sum(map(len, skipped.values())) + left_out.total())
         return UsageError(
-            f"no operation can be imported: {skipped[0]}{more}",
+            f"no operation can be imported: {note}",
             "add an example to the description, or write the targets by hand (docs/requests.md)",
         )
     if left_out:
