@@ -1,5 +1,5 @@
 """Capacity searches of simulated queues, with the procedure that ``wsgiload capacity`` runs; ``make
-simulate`` prints how often it is right. Decision 36 has its output.
+simulate`` prints how often it is right. Decision 37 has its output.
 
 The response times are those of a FIFO queue with Poisson arrivals, from an empty queue and after a
 second of warm-up, as in a real trial.

@@ -667,6 +667,23 @@ CAUSES = (
     ),
     _control("an idle server that keeps up", load=_behind(1000.0), use=ServerUse(0.04, 1.0)),
     Case(
+        "control: the CPU seems idle because others use the server's core",
+        lambda: sweep(
+            [
+                trial(
+                    "app",
+                    None,
+                    rate_result=rates(66.0, offered_per_s=1000.0, achieved_per_s=66.0),
+                    **provoked(
+                        _behind(66.0), ServerUse(0.14, 1.0, cpu_wait=0.6), waits=_host(0.9, 0.6)
+                    ),
+                )
+            ]
+        ),
+        [r"(?s)may have kept the server .*waiting"],
+        [r"idle-server", r"bottleneck"],
+    ),
+    Case(
         "four threads are busy and the CPU is idle",
         lambda: sweep(
             [

@@ -30,6 +30,7 @@ from wsgiload.report.findings import (
     resource_caption,
     response_time_caption,
 )
+from wsgiload.report.load_digest import digest_of
 
 from .report_fixture import read_load, read_summary, store_summary, write_many, write_run
 
@@ -245,7 +246,8 @@ def test_the_worst_generator_metrics_are_shown(
         run_queue_wait_ns=4_000_000,
         stalls=stalls_of(*stalls),
     )
-    loads = {"a": one, "b": other, "c": replace(load, client=None)}
+    reports = {"a": one, "b": other, "c": replace(load, client=None)}
+    loads = {cell: digest_of(report) for cell, report in reports.items()}
     facts = generator_facts(read_sweep(only(read_summary(run_dir))), loads)
 
     assert facts[-4:] == [

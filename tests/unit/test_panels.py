@@ -55,7 +55,8 @@ def runs(one: PagePanel) -> list[tuple[int, PageRun]]:
 
 def strip_of(files: RunFiles, cell_id: str) -> Strip | None:
     cell = next(cell for cell in read_sweep(files.summary).cells if cell.id == cell_id)
-    return make_strip(cell, files.intervals.get(cell_id, ()), files.samples.get(cell_id, ()))
+    series = files.series({cell_id})
+    return make_strip(cell, series.intervals.get(cell_id, ()), series.samples.get(cell_id, ()))
 
 
 @pytest.mark.parametrize("name", sorted(MAKE))
@@ -134,7 +135,7 @@ def test_only_an_enforced_limit_is_drawn(files: RunFiles, sweep: Sweep) -> None:
     assert limits == [[2.0, 512 << 20], []]
 
     strips = [
-        make_strip(one.cells[0], files.intervals[one.cells[0].id], ())
+        make_strip(one.cells[0], files.series({one.cells[0].id}).intervals[one.cells[0].id], ())
         for one in (sweep, unenforced)
     ]
     assert [strip.cpu_limit for strip in strips if strip is not None] == [2.0, None]
@@ -334,7 +335,7 @@ def test_a_cell_without_intervals_has_no_strip(files: RunFiles) -> None:
 
 def test_a_strip_without_samples_says_so(files: RunFiles) -> None:
     cell = next(cell for cell in read_sweep(files.summary).cells if cell.id == "waitress@1000#1")
-    strip = make_strip(cell, files.intervals[cell.id], [])
+    strip = make_strip(cell, files.series({cell.id}).intervals[cell.id], [])
     assert strip is not None
     assert timelines.timeline(strip, 0, "x").uses.ends_s == ()
     assert {row[5:] for row in of_strip(strip).rows} == {("–",) * 4}

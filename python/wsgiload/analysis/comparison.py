@@ -464,12 +464,13 @@ def judged_pairs(
     ]
     probabilities = [pair.effect.p for _, pair in claims if pair.effect is not None]
     adjusted = dict(zip(tested, holm(probabilities, weights), strict=True))
+    chance = _aa_spreads(claims)
     entries = [
         comparison_of(
             pair,
             figure,
             min(1.0, adjusted[at] / share) if at in adjusted else None,
-            _aa_spread([one for of_one, one in claims if of_one == figure], pair.place),
+            chance.get((figure, pair.place)),
             saturation,
         )
         for at, (figure, pair) in enumerate(claims)
@@ -481,14 +482,16 @@ def judged_pairs(
     )
 
 
-def _aa_spread(pairs: Sequence[SamplePair], place: Place) -> float | None:
-    """The largest difference, as a logarithm, that the same server showed at this load."""
-    chance = [
-        abs(pair.effect.interval.mean)
-        for pair in pairs
-        if pair.effect is not None and pair.is_same_server and pair.place == place
-    ]
-    return max(chance, default=None)
+def _aa_spreads(
+    claims: Sequence[tuple[Figure, SamplePair]],
+) -> Mapping[tuple[Figure, Place], float]:
+    """The largest difference, as a logarithm, that the same server showed at a load."""
+    spreads: dict[tuple[Figure, Place], float] = {}
+    for figure, pair in claims:
+        if pair.effect is not None and pair.is_same_server:
+            key, spread = (figure, pair.place), abs(pair.effect.interval.mean)
+            spreads[key] = max(spread, spreads.get(key, 0.0))
+    return spreads
 
 
 def comparison_of(

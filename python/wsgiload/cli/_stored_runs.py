@@ -14,6 +14,7 @@ from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import RefusedFile, require_plain
+from wsgiload.results import stored_summary
 
 # Newer runs say more about a host than older ones.
 MAX_SIBLINGS = 50
@@ -36,7 +37,7 @@ def reporting_damage(*runs: Path) -> Iterator[None]:
 
 def read_summary(run: Path) -> Summary:
     """Read the summary of a run directory. Raises UsageError if there is none."""
-    return read(Summary, run / "summary.json")
+    return stored_summary.read_summary(run, is_lean=True)
 
 
 def host_of(run: Path) -> HostFacts | None:

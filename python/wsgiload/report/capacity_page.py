@@ -118,7 +118,7 @@ def _over_time(files: RunFiles | None) -> _OverTime:
         return _OverTime((), [], 0)
     sweep = read_sweep(files.summary)
     strips = timelines.strips_of(sweep, files)
-    recorded = sum(bool(files.intervals.get(cell.id)) for cell in sweep.cells)
+    recorded = sum(cell.id in files.recorded for cell in sweep.cells)
     drawn = timelines.drawn(sweep, strips)
     return _OverTime(drawn, timelines.groups_of(sweep, strips), recorded - len(strips))
 

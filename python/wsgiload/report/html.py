@@ -14,7 +14,6 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.documents.codec import to_plain
-from wsgiload.documents.load_plan import KeepaliveLimit
 from wsgiload.documents.page_data import PageChart
 from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
@@ -106,9 +105,15 @@ class ReportPage:
     palette: page.Palette
 
 
-def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:
-    """Write report.html into the run directory and return its path."""
-    return page.write(run_dir / "report.html", render(read_run(run_dir, method, slo)))
+def write_html(
+    run_dir: Path,
+    method: Method | None = None,
+    slo: Sequence[str] = (),
+    summary: Summary | None = None,
+) -> Path:
+    """Write report.html into the run directory and return its path. ``summary``: with its
+    conclusions, if it was read before."""
+    return page.write(run_dir / "report.html", render(read_run(run_dir, method, slo, summary)))
 
 
 def render(files: RunFiles) -> str:
@@ -176,7 +181,7 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
 
 def _recorded(sweep: Sweep, files: RunFiles) -> int:
     """The number of cells that can be drawn over time."""
-    return sum(bool(files.intervals.get(cell.id)) for cell in sweep.cells)
+    return sum(cell.id in files.recorded for cell in sweep.cells)
 
 
 def _validity_facts(sweep: Sweep, files: RunFiles) -> list[str]:
@@ -193,9 +198,7 @@ def _with_keepalive(sweep: Sweep, files: RunFiles) -> Sweep:
     if sweep.experiment.keepalive is not None:
         return sweep
     for load in files.loads.values():
-        policy = load.plan.keepalive
-        keepalive = policy.requests if isinstance(policy, KeepaliveLimit) else policy
-        experiment = msgspec.structs.replace(sweep.experiment, keepalive=keepalive)
+        experiment = msgspec.structs.replace(sweep.experiment, keepalive=load.keepalive)
         return replace(sweep, experiment=experiment)
     return sweep
 

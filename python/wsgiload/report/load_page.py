@@ -19,6 +19,7 @@ from wsgiload.findings.alarms import alarms_of_load
 from wsgiload.report import findings, grids, heat, load_figures, page, panels, timelines, words
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import Sweep, conditions, read_sweep
+from wsgiload.report.load_digest import digest_of
 from wsgiload.report.load_screen import NOTE, load_screen
 from wsgiload.report.page import MAX_DOWNLOAD_BYTES, Download, facts
 from wsgiload.report.run_files import IntervalRow, SampleRow
@@ -85,7 +86,7 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
         over_time=None if strip is None else _over_time(strip, sweep),
         requests=grids.Grid(load_figures.REQUEST_HEADINGS, requests),
         requests_note=note and f"{note[0].upper()}{note[1:]}.",
-        errors=grids.of_errors(sweep, {_NAME: report}),
+        errors=grids.of_errors(sweep, {_NAME: digest_of(report)}),
         verdict=words.verdict_words(report.verdict),
         validity_class=report.verdict.status,
         findings=list(_findings(report)),

@@ -5,7 +5,7 @@ quantile, this share is unbiased however short a trial is, and counts of several
 queue it grows almost exponentially with the rate (in M/M/1, R exceeds x with probability
 exp(-(μ-λ)x)), so the trials are fitted with a logistic curve in ln rate whose slope is expected to
 be that of a queue. Requests come in clusters (busy periods), and launches differ: the scatter of
-the trials around the curve sets the width of the interval. Decision 36 has the simulations.
+the trials around the curve sets the width of the interval. Decision 37 has the simulations.
 """
 
 from __future__ import annotations
