@@ -24,7 +24,9 @@ long = pytest.mark.skipif(
     "WSGILOAD_LONG_TESTS" not in os.environ, reason="set WSGILOAD_LONG_TESTS=1 for long tests"
 )
 
-BRIEFLY = shlex.split("--duration 2s --warmup 200ms --cooldown 0s --width 20% --settle 0s")
+BRIEFLY = shlex.split(
+    "--duration 2s --warmup 200ms --cooldown 0s --width 20% --settle 0s --budget 1m"
+)
 SLEEPING = """
     import time
 
@@ -81,7 +83,7 @@ def test_a_search_against_a_url_stores_all_results(command: Command) -> None:
         trial["cell"] for trial in server["trials"]
     }
     assert server["trials"][0]["stage"] == "initial"
-    assert "capacity search on 1 server, at most 4 min" in result.err.splitlines()[0]
+    assert "capacity search on 1 server, at most 60 s" in result.err.splitlines()[0]
 
 
 def test_a_url_without_a_server_is_blamed_on_the_server(command: Command) -> None:
