@@ -18,6 +18,7 @@ from studies.extract import extract
 from studies.originals import original_of
 from studies.page import files
 from studies.results import StudyRun, read_runs, write_run
+from studies.runs import loads_of
 from studies.tables import claims_tables, tables_markdown, tool_tables
 from wsgiload import UsageError
 from wsgiload.report.cells import read_sweep
@@ -60,8 +61,8 @@ def _judge(directory: Path) -> None:
     files = read_run(directory)
     name = files.summary.experiment.name
     original = original_of(directory, name)
-    claims = claims_tables(judged(str(name), files.summary, files.loads))
-    tables = tool_tables(original.tables, read_sweep(files.summary), files.loads)
+    claims = claims_tables(judged(str(name), files.summary, loads_of(files)))
+    tables = tool_tables(original.tables, read_sweep(files.summary), loads_of(files))
     print(tables_markdown([*claims, *tables]))
 
 

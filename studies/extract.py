@@ -34,6 +34,7 @@ from studies.runs import (
     cores,
     failed_share,
     load_of,
+    loads_of,
     max_ms,
     mean_ms,
     mean_of,
@@ -95,7 +96,7 @@ def extract(directory: Path, experiments: Path) -> StudyRun:
         claims=_claims(facts.name, files, command),
         tables=tuple(
             StoredTable(title=one.title, headings=one.headings, rows=one.rows)
-            for one in tool_tables(original.tables, sweep, files.loads)
+            for one in tool_tables(original.tables, sweep, loads_of(files))
         ),
     )
 
@@ -135,7 +136,7 @@ def _claims(name: str, files: RunFiles, command: str) -> tuple[StoredClaim, ...]
             because=one.judgement.because,
             command=_for_servers(command, one.claim.servers),
         )
-        for one in judged(name, files.summary, files.loads)
+        for one in judged(name, files.summary, loads_of(files))
     )
 
 
@@ -170,7 +171,7 @@ class _Place:
 
 
 def _rows(files: RunFiles, cells: Sequence[CellResult]) -> tuple[Row, ...]:
-    counted = {one.id for one in Results.of(files.summary, files.loads).cells}
+    counted = {one.id for one in Results.of(files.summary, loads_of(files)).cells}
     aggregates = {
         (one.server, one.rate, one.connections): one for one in files.summary.aggregates or ()
     }

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from wsgiload import CellResult, LoadReport, Summary
 from wsgiload.analysis.attempts import counted_attempts, is_discarded
+from wsgiload.report.run_files import RunFiles, read_load_reports
 from wsgiload.statistics.effect import MIN_RUNS, Effect, mean_interval, paired_effect
 
 Runs: TypeAlias = Mapping[int, CellResult]
@@ -222,3 +223,8 @@ def share_of(shares: Sequence[float]) -> Estimate | None:
     interval = mean_interval(shares)
     low, high = interval.mean - interval.half_95, interval.mean + interval.half_95
     return Estimate(interval.mean, (max(0.0, low), min(1.0, high)), as_share)
+
+
+def loads_of(files: RunFiles) -> Mapping[str, LoadReport]:
+    """The load reports of a run, by cell."""
+    return read_load_reports(files.directory, [cell.id for cell in files.summary.cells])

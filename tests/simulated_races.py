@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
-from wsgiload.analysis.races import DECISIVE_SHARE, rules_of
+from wsgiload.analysis.races import rules_of
 from wsgiload.procedures.race import Outcome, Plan, race
+from wsgiload.statistics.effect import DECISIVE_SHARE
 from wsgiload.statistics.leading import State, compare, fit_of
 
 MARGIN = 0.1

@@ -10,10 +10,15 @@ const COLOURS = ["series-1", "series-3", "series-0", "series-2", "chart-muted"] 
 
 export const totalOf = (bar: PageBar): number => bar.values_ns.reduce((sum, value) => sum + value, 0);
 
-/** Width of each part as a fraction of the longest visible bar. */
+/** Width of each part as a fraction of the longest visible bar. The lengths of the bars are on a logarithmic axis
+ * that starts at half the shortest one; each part has its share of its bar. */
 export function sharesOf(bar: PageBar, shown: readonly PageBar[]): number[] {
-  const longest = Math.max(1, ...shown.map(totalOf));
-  return bar.values_ns.map((value) => value / longest);
+  const totals = shown.map(totalOf).filter((total) => total > 0);
+  const total = totalOf(bar);
+  if (!total || !totals.length) return bar.values_ns.map(() => 0);
+  const start = Math.min(...totals) / 2;
+  const length = Math.log(total / start) / Math.log(Math.max(...totals) / start);
+  return bar.values_ns.map((value) => (length * value) / total);
 }
 
 /** Each part with its value, then the total response time. */

@@ -114,11 +114,6 @@ export class ChartFigure extends BaseFigure {
   }
 
   private drawPanel(panel: PagePanel, holder: HTMLElement): void {
-    if (panel.empty !== null) {
-      holder.className = "empty";
-      holder.textContent = panel.empty;
-      return;
-    }
     const [low, tall] = isPrinting() ? [PRINTED_HEIGHT, PRINTED_TALL] : [HEIGHT, TALL];
     const size = { width: widthOf(holder), height: this.chart.choice === null ? low : tall };
     const plot = new PanelPlot(panel, this.store, holder, size, this.chart.label);
@@ -205,12 +200,6 @@ export class SearchFigure extends BaseFigure {
 
   protected render(): void {
     const panels = document.createElement("div");
-    if (!this.search.trials.length) {
-      panels.className = "empty";
-      panels.textContent = "no open-loop trials";
-      this.container.append(panels);
-      return;
-    }
     panels.className = "panels";
     this.container.append(makeLegend(), panels);
     const views = viewsOf(this.search);

@@ -1,7 +1,7 @@
 // The data embedded in the page. Its types are generated from the JSON Schema.
 import type { PageData, PagePanel, PageRun, PageSeries, PageTimeline } from "./generated/page-data";
 
-export type { LiveFrame, PageBar, PageBars, PageBreakdown, PageChart, PageForest, PageHeat, PageLine, PageObjective, PageSearch, PageService, PageTrial } from "./generated/page-data";
+export type { LiveFrame, PageBar, PageBars, PageBreakdown, PageChart, PageHeat, PageLine, PageObjective, PageSearch, PageService, PageTrial } from "./generated/page-data";
 export type { PageData, PagePanel, PageRun, PageSeries, PageTimeline };
 export type Unit = PagePanel["unit"];
 

@@ -6,7 +6,7 @@ import { axis, verticalAxis } from "./panel";
 import { colourOf } from "./style";
 
 const HEIGHT = 200;
-/** Points per chart: ten minutes of frames, two per second. */
+/** Points per chart: ten minutes of frames, two per second. Same as MAX_FRAMES of the server. */
 const MAX_POINTS = 1200;
 /** Same as MAX_LINES of the server (wsgiload/cli/_live_page.py). */
 const MAX_LINES = 1000;
@@ -18,13 +18,13 @@ export class History {
   private trial = "";
   private frames: LiveFrame[] = [];
 
-  add(frame: LiveFrame): void {
-    if (frame.trial !== this.trial) {
-      this.trial = frame.trial;
-      this.frames = [];
-    }
-    const isEmpty = [frame.achieved_per_s, frame.p50_ns, frame.cpu_cores].every((value) => value === null);
-    if (!isEmpty) this.frames = [...this.frames, frame].slice(-MAX_POINTS);
+  /** Adds frames of one trial. */
+  add(frames: readonly LiveFrame[]): void {
+    const trial = frames[0]?.trial ?? this.trial;
+    if (trial !== this.trial) this.frames = [];
+    this.trial = trial;
+    const measured = frames.filter(({ achieved_per_s, p50_ns, cpu_cores }) => achieved_per_s !== null || p50_ns !== null || cpu_cores !== null);
+    this.frames = [...this.frames, ...measured].slice(-MAX_POINTS);
   }
 
   /** Seconds since the first frame. */
@@ -137,12 +137,15 @@ class LivePage {
     return new LiveChart(panel, kind);
   });
 
-  addFrame(frame: LiveFrame): void {
+  /** Adds the frames since the last ones; a page that was opened late receives those of the whole trial. */
+  addFrames(frames: readonly LiveFrame[]): void {
+    const frame = frames[frames.length - 1];
+    if (!frame) return;
     this.setState("measuring");
     byId("live-rows").replaceChildren(
       ...frame.rows.flatMap(([label, text]) => [makeElement("dt", label), makeElement("dd", text)]),
     );
-    this.history.add(frame);
+    this.history.add(frames);
     this.charts.forEach((chart) => chart.draw(this.history));
   }
 
@@ -177,7 +180,7 @@ export function followLive(): boolean {
   const listen = (name: string, handle: (data: unknown) => void): void => {
     source.addEventListener(name, (event) => handle(JSON.parse((event as MessageEvent<string>).data)));
   };
-  listen("frame", (data) => page.addFrame(data as LiveFrame));
+  listen("frames", (data) => page.addFrames(data as LiveFrame[]));
   listen("line", (data) => page.addLine(data as string));
   listen("ended", (data) => {
     source.close();

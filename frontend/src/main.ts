@@ -4,7 +4,6 @@ import "./page.css";
 import { BreakdownFigure, chartElement, ChartFigure, SearchFigure, TimelineFigure, type Figure } from "./charts";
 import { makeControls } from "./controls";
 import { readData, type PageData } from "./data";
-import { drawForest } from "./forest";
 import { followLive } from "./live";
 import { copyButton, tableMarkdown } from "./markdown";
 import { readHash, Store } from "./state";
@@ -113,8 +112,6 @@ function start(): void {
   if (controls) {
     makeControls(store, controls, () => figures.forEach((figure) => figure.resetZoom()));
   }
-  const forest = chartElement("forest");
-  if (data.forest && forest) drawForest(data.forest, forest);
   drawAll();
   addCopyButtons();
   handleLinks(store);

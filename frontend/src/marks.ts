@@ -29,6 +29,8 @@ function drawClipped(scene: Scene, margin: number, draw: (canvas: CanvasRenderin
   ctx.beginPath();
   ctx.rect(bbox.left - margin, bbox.top - margin, bbox.width + 2 * margin, bbox.height + 2 * margin);
   ctx.clip();
+  // uPlot leaves the dash of the last series.
+  ctx.setLineDash([]);
   draw(ctx);
   ctx.restore();
 }
@@ -140,7 +142,11 @@ function drawRun(canvas: CanvasRenderingContext2D, scene: Scene, server: number,
   if (low !== null) {
     whisker(canvas, server, left, [y(scene, low), y(scene, high ?? scene.range.high)]);
   }
-  marker(canvas, server, [left, y(scene, run.value)], run.status === "invalid");
+  const top = y(scene, run.value);
+  marker(canvas, server, [left, top], run.status === "invalid");
+  if (run.status !== "disturbed") return;
+  canvas.strokeStyle = colourOf("chart-alert");
+  canvas.stroke(new Path2D(markerPath("circle", left, top, pixels(7.5))));
 }
 
 function whisker(
@@ -186,7 +192,7 @@ function infiniteRunsAt(series: PageSeries, index: number): Group[] {
   const groups: Group[] = [];
   for (const run of series.runs) {
     if (!run.is_endless || run.x !== index) continue;
-    const status = run.status === "warn" ? "valid" : run.status;
+    const status = run.status === "disturbed" ? "valid" : run.status;
     const group = groups.find((candidate) => candidate.status === status);
     if (group) group.runs.push(run);
     else groups.push({ server: series.server, status, runs: [run] });

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { PageForest, PagePanel, PageRun, PageSeries } from "../src/data";
-import { forestAxis } from "../src/forest";
+import type { PagePanel, PageRun, PageSeries } from "../src/data";
 import { toMarkdown } from "../src/markdown";
 import { linearTicks, logTicks, railCentre, rangeOf } from "../src/scales";
 import { markerPath, MARKERS, setRunsPerServer, styleOf } from "../src/style";
@@ -27,7 +26,6 @@ const PANEL: PagePanel = {
   can_be_log: true,
   has_equality: false,
   lines: [],
-  empty: null,
   series: [SERIES],
 };
 const UNBOUNDED = [-Infinity, Infinity] as const;
@@ -80,17 +78,6 @@ test("ticks are round numbers", () => {
   assert.deepEqual(linearTicks(2.2, 4, false), [0, 1, 2]);
   assert.deepEqual(linearTicks(600, 4, true), [0, 256, 512]);
   assert.ok(linearTicks(0.0134, 4, false).length > 2);
-});
-
-test("the forest plot always has a tick at 1, and positions stay within the axis", () => {
-  const row = { name: "a over b", value: 2.48, low: 2.19, high: 2.81, is_finding: true, is_chance: false };
-  const forest: PageForest = { title: "p99", margin: [1 / 1.05, 1.05], rows: [row] };
-  const { at, ticks } = forestAxis(forest);
-  assert.ok(ticks.includes(1) && ticks.length > 2);
-  assert.ok(at(1) < at(2.19) && at(2.19) < at(2.81) && at(2.81) <= 1);
-  assert.equal(at(1e9), 1);
-  const wide = forestAxis({ ...forest, rows: [{ ...row, low: 0, high: 900 }] });
-  assert.ok(wide.at(0) >= 0 && wide.ticks.includes(1));
 });
 
 test("Markdown tables escape pipes and backslashes, and collapse whitespace", () => {

@@ -20,9 +20,9 @@ function frame(trial: string, at_s: number, changes: Partial<LiveFrame> = {}): L
 
 test("the history of a trial starts at its first measured value", () => {
   const history = new History();
-  history.add(frame("[1/2] a", 100));
-  history.add(frame("[1/2] a", 101, { achieved_per_s: 5, offered_per_s: 6 }));
-  history.add(frame("[1/2] a", 103.5, { p50_ns: 7 }));
+  history.add([frame("[1/2] a", 100)]);
+  history.add([frame("[1/2] a", 101, { achieved_per_s: 5, offered_per_s: 6 })]);
+  history.add([frame("[1/2] a", 103.5, { p50_ns: 7 })]);
   assert.deepEqual(history.seconds, [0, 2.5]);
   assert.deepEqual(history.of("achieved_per_s"), [5, null]);
   assert.deepEqual(history.of("p50_ns"), [null, 7]);
@@ -30,11 +30,11 @@ test("the history of a trial starts at its first measured value", () => {
 
 test("a new trial clears the history, whose length is limited", () => {
   const history = new History();
-  history.add(frame("[1/2] a", 1, { cpu_cores: 1 }));
-  for (let second = 0; second < 1500; second += 1) history.add(frame("[2/2] b", second, { cpu_cores: second }));
+  history.add([frame("[1/2] a", 1, { cpu_cores: 1 })]);
+  for (let second = 0; second < 1500; second += 1) history.add([frame("[2/2] b", second, { cpu_cores: second })]);
   assert.equal(history.seconds.length, 1200);
   assert.equal(history.of("cpu_cores")[1199], 1499);
-  history.add(frame("[3/3] c", 1));
+  history.add([frame("[3/3] c", 1)]);
   assert.deepEqual(history.seconds, []);
 });
 

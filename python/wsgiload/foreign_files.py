@@ -67,12 +67,12 @@ class FileKind:
     fix: str | None = None
 
 
-SUMMARY = FileKind("summary", 64 * MIB, max_entries=5_000, is_nested=True)
+SUMMARY = FileKind("summary", 128 * MIB, max_entries=5_000, is_nested=True)
 CAPACITY = FileKind("capacity result", 64 * MIB, is_nested=True)
 RUN_INFO = FileKind("run description", 16 * MIB, is_nested=True)
 LOAD_REPORT = FileKind("load report", 64 * MIB, is_nested=True)
 MANIFEST = FileKind("manifest", 16 * MIB, is_nested=True)
-TABLE = FileKind("table of a run", 512 * MIB, max_line_bytes=64 << 10, max_lines=500_000)
+TABLE = FileKind("table of a run", 512 * MIB, max_line_bytes=64 << 10, max_lines=1_000_000)
 # Any file of a run: for its checksum, for a resume, or to embed it in the page.
 RUN_FILE = FileKind("file of a run", 1024 * MIB)
 OTHER_RESULT = FileKind(

@@ -90,7 +90,7 @@ def test_the_page_of_a_load_shows_its_result(command: Command, target: CountingS
     result = running.end()
 
     assert result.code in (0, 98)
-    frames = [data for name, data in events if name == "frame"]
+    frames = [frame for name, data in events if name == "frames" for frame in data]
     assert all(frame["trial"] == f"sending load to {target.url}" for frame in frames)
     rates = [dict(frame["rows"])["rate"] for frame in frames]
 

@@ -8,6 +8,7 @@ from typing import get_args
 import msgspec
 import pytest
 
+from studies.runs import loads_of
 from studies.tables import Style, tables_markdown, tool_tables
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import LoadReport
@@ -130,5 +131,5 @@ def test_markdown_has_each_table_under_its_title(sweep: Sweep) -> None:
 def test_a_stored_run_has_tables_in_every_style(tmp_path: Path) -> None:
     files = read_run(write_run(tmp_path / "run"))
     for style in get_args(Style):
-        tables = tool_tables(style, read_sweep(files.summary), files.loads)
+        tables = tool_tables(style, read_sweep(files.summary), loads_of(files))
         assert all(len(row) == len(table.headings) for table in tables for row in table.rows)

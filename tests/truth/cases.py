@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 
 from msgspec.structs import replace
 
-from tests.unit.filled import outcomes, rates, resources, times
+from tests.unit.filled import outcomes, rates, reason, resources, times, verdict
 from tests.unit.invented_cells import experiment, within
 from wsgiload.analysis.threshold import parse_threshold
-from wsgiload.attribution.evidence import Evidence
+from wsgiload.attribution.evidence import Balance, Evidence
 from wsgiload.documents.cell_result import ServiceUse
 from wsgiload.documents.experiment_facts import QualifyingFacts
 from wsgiload.documents.load_report import (
     LoadReport,
     QuantileUncertainty,
+    Reason,
     Uncertainty,
     WrongResponse,
 )
@@ -28,18 +30,23 @@ from wsgiload.errors import UsageError
 from wsgiload.findings.alarms import ServerUse
 from wsgiload.findings.trial import Waits
 from wsgiload.limits.model import Counters
+from wsgiload.sampling.memory_growth import MemoryGrowth
 from wsgiload.sampling.resources import summarise
 from wsgiload.sampling.sampler import Sample
+from wsgiload.units import parse_margin
 
 from .situations import (
     MIB,
     MS,
+    SLO,
     Screen,
     canned,
     exposure,
     failed,
     load,
     provoked,
+    search,
+    searched,
     six_runs,
     steps,
     sweep,
@@ -84,11 +91,35 @@ LIMITS = (
         command_of="pool",
     ),
     Case(
-        "one thread that waits 12 ms: 83/s is the limit",
-        lambda: sweep([working("thread", rate=50, service_ms=12, cpu_ms=0.1, at_once=(1, 1))]),
-        [r"With 1 request at a time, 12\.0 ms each, thread would saturate near 83/s"],
+        "one thread that waits 12 ms, at a low rate: 83/s is the limit",
+        lambda: sweep([working("thread", rate=10, service_ms=12, cpu_ms=0.1, at_once=(1, 1))]),
+        [r"With 1 request at a time, 12\.0 ms each, thread would saturate near 83/s at the latest"],
         [r"[1-9],\d{3}/s"],
+        may=[r"p99 at 10/s is imprecise"],
         command_of="thread",
+    ),
+    Case(
+        "the same at 50/s: 21 ms, 9 ms of them in the queue",
+        lambda: sweep([working("thread", rate=50, service_ms=21, cpu_ms=0.1, at_once=(1, 1))]),
+        [r"No server saturated at 50/s\."],
+        [r"would saturate"],
+        command_of="thread",
+    ),
+    Case(
+        "a rate of 150/s was sustained, though requests queued for most of 180 ms",
+        lambda: sweep([working("queue", rate=150, service_ms=180, cpu_ms=1, at_once=(1, 4))]),
+        [r"No server saturated at 150/s\."],
+        [r"would saturate"],
+        command_of="queue",
+    ),
+    Case(
+        "one worker that computes on two cores at once, without the GIL",
+        lambda: sweep(
+            [working("native", rate=100, service_ms=8, cpu_ms=15, at_once=(1, 4))], cpus=2.0
+        ),
+        [r"No server saturated at 100/s\."],
+        [r"would saturate"],
+        command_of="native",
     ),
     Case(
         "waiting greenlets, as many as connections: no limit is known",
@@ -141,6 +172,7 @@ LIMITS = (
 
 # --- order
 
+_TAKEN = "cannot listen on port 41017 of 127.0.0.1: Address already in use by process 17"
 RACE = {"runs": 11, "budget_s": 600.0, "duration_s": 10.0}
 ORDER = (
     Case(
@@ -156,6 +188,31 @@ ORDER = (
         [r"one and other are tied|other and one are tied"],
         [r"has the lowest p99 at 1,000/s:"],
         command_of="other",
+    ),
+    Case(
+        "10 % apart, and 30 % between runs: neither a winner nor equal",
+        lambda: sweep(experiment(6, {"first": 1e6, "second": 1.1e6}, run_effect=0.3)),
+        [r"not decided: they may differ by up to 60 %", r"To decide: 13 runs .* about 10 min"],
+        [r"has the lowest p99 at 1,000/s:", r"\btied\b"],
+        command_of="first",
+    ),
+    Case(
+        "nine servers in one run, of which two are near each other",
+        lambda: sweep(
+            [
+                *(
+                    trial(name, 5.0 + place, uncertainty=within(4.5, 6.5))
+                    for place, name in enumerate("ab")
+                ),
+                *(
+                    trial(name, 90.0 + place, uncertainty=within(80.0, 99.0))
+                    for place, name in enumerate("cdefghi")
+                ),
+            ]
+        ),
+        [r"the difference from b is within the noise", r"To decide: repeat .*at most 5 min"],
+        [r"\d h\b", r"\d\d min"],
+        command_of="a",
     ),
     Case(
         "one run",
@@ -215,7 +272,7 @@ ORDER = (
             **RACE
             | {
                 "rates": (500.0, 1000.0),
-                "slo": ("p99<50ms",),
+                "slo": SLO,
                 "qualifying": QualifyingFacts(rounds=1, max_servers=4, duration_s=3.0),
             },
         ),
@@ -268,6 +325,13 @@ ORDER = (
         [r"many.* had the highest goodput at 50 connections"],
         [r"few.* had the highest", r"capped|partly a closed loop"],
         command_of="many",
+    ),
+    Case(
+        "another process took the port of one of two servers in every attempt",
+        lambda: sweep([trial("good"), failed("bad", "port", f"bad {_TAKEN}")]),
+        [r"good.* sustains 1,000/s", r"bad .*(failed|no valid result)"],
+        [r"only server that sustains", r"--ready-timeout"],
+        command_of="good",
     ),
     Case(
         "a server that did not start is not the slowest",
@@ -383,7 +447,7 @@ def _using(anonymous: int, shared: int = 0, kernel: int = 0, cache: int = 0) -> 
     return summarise([Sample(0, 0, counters)], (0, 1), None)
 
 
-SLO = {"slo": ("p99<50ms",)}
+OBJECTIVE = {"slo": SLO}
 MEMORY = (
     Case(
         "171 MiB that cannot be given back against 22 MiB and a large page cache",
@@ -392,7 +456,7 @@ MEMORY = (
                 *six_runs("fat", 9.0, resources=_using(171, cache=8)),
                 *six_runs("lean", 9.0, resources=_using(22, cache=378)),
             ],
-            **SLO,
+            **OBJECTIVE,
         ),
         [r"Recommended: lean, the leanest of 2", r"peak memory 22 MiB of 512 MiB \(95\.7 % free\)"],
         [r"400 MiB", r"fat, the leanest"],
@@ -405,7 +469,7 @@ MEMORY = (
                 *six_runs("quiet", 9.0, resources=_using(28)),
                 *six_runs("loud", 9.0, resources=_using(28, cache=98)),
             ],
-            **SLO,
+            **OBJECTIVE,
         ),
         [r"28 MiB of 512 MiB", r"also meets the objective"],
         [r"126 MiB"],
@@ -418,7 +482,7 @@ MEMORY = (
                 *six_runs("forking", 9.0, resources=_using(40, shared=90, kernel=20)),
                 *six_runs("plain", 9.0, resources=_using(100)),
             ],
-            **SLO,
+            **OBJECTIVE,
         ),
         [r"Recommended: plain"],
         [r"forking, the leanest"],
@@ -426,7 +490,9 @@ MEMORY = (
     ),
     Case(
         "memory that was not measured is not 0",
-        lambda: sweep(six_runs("unknown", 9.0, resources=resources(cpu_cores_mean=0.3)), **SLO),
+        lambda: sweep(
+            six_runs("unknown", 9.0, resources=resources(cpu_cores_mean=0.3)), **OBJECTIVE
+        ),
         [r"peak memory not measured"],
         [r"100 % free", r"0 B"],
         command_of="unknown",
@@ -463,12 +529,28 @@ def _throttled(periods: int) -> Evidence:
 _GC = ((0, 190_000_000), (1_000_000_000, 1_190_000_000))
 _COLLECTING = [{"cpu_usage_ns": 95_000_000} if place % 10 < 2 else {} for place in range(12)]
 _LOCKED = [{"cpu_usage_ns": 0, "queue_before": 1, "queue_after": 9}] * 3
-_DATABASE = ServiceUse(
-    name="database",
-    cpus=1.0,
-    shares_server_cores=False,
-    resources=resources(cpu_cores_mean=0.05),
-)
+
+
+def _database(cores: float) -> ServiceUse:
+    return ServiceUse(
+        name="database",
+        cpus=1.0,
+        shares_server_cores=False,
+        resources=resources(cpu_cores_mean=cores),
+    )
+
+
+_DATABASE, _BUSY_DATABASE = _database(0.05), _database(0.97)
+_LEAK = MemoryGrowth(grown_bytes=100 * MIB, length_ns=20 * 10**9, memory_bytes=200 * MIB)
+
+
+def _several() -> Evidence:
+    return replaced(_throttled(21), listen_drops=18, backlog=5)
+
+
+def _drifted() -> Reason:
+    drift = reason("stationarity", message="response times drifted: p50 by -90 %")
+    return replace(drift, fix="warm up 4 s longer")
 
 
 def _cause(name: str, must: Sequence[str], never: Sequence[str] = (), **found: object) -> Case:
@@ -585,6 +667,23 @@ CAUSES = (
     ),
     _control("an idle server that keeps up", load=_behind(1000.0), use=ServerUse(0.04, 1.0)),
     Case(
+        "control: the CPU seems idle because others use the server's core",
+        lambda: sweep(
+            [
+                trial(
+                    "app",
+                    None,
+                    rate_result=rates(66.0, offered_per_s=1000.0, achieved_per_s=66.0),
+                    **provoked(
+                        _behind(66.0), ServerUse(0.14, 1.0, cpu_wait=0.6), waits=_host(0.9, 0.6)
+                    ),
+                )
+            ]
+        ),
+        [r"(?s)may have kept the server .*waiting"],
+        [r"idle-server", r"bottleneck"],
+    ),
+    Case(
         "four threads are busy and the CPU is idle",
         lambda: sweep(
             [
@@ -598,6 +697,67 @@ CAUSES = (
         ),
         [r"uses only 4 % of its CPU limit", r"threads, connections or a backend"],
         [r"near [\d,]+/s", r"CPU use suggests"],
+    ),
+    _cause(
+        "a file larger than the memory limit is read again and again: its page cache is reclaimed",
+        [r"waited for memory for 30 % of the time", r"Raise --memory"],
+        [r"leak", r"OOM"],
+        evidence=Evidence(steps=steps(*[{"psi_memory_some_ns": 60_000_000}] * 25), oom_kills=0),
+        exposure=exposure("memory_pressure", 0.9, 0.3),
+    ),
+    _cause(
+        "one of four workers has all connections",
+        [r"one of 4 workers used 0\.95 CPU cores", r"[Uu]se more connections"],
+        evidence=Evidence(balance=Balance(4, 0.95, 0.97)),
+    ),
+    _control(
+        "four workers that are equally busy", evidence=Evidence(balance=Balance(4, 0.9, 0.02))
+    ),
+    _cause(
+        "a leak of 100 MiB in 20 s",
+        [r"memory was still growing at the end", r"leak"],
+        use=ServerUse(0.3, 1.0, memory_growth=_LEAK),
+    ),
+    Case(
+        "the database uses all of its core",
+        lambda: sweep(
+            [
+                trial(
+                    "app",
+                    None,
+                    rate_result=rates(66.0, offered_per_s=1000.0, achieved_per_s=66.0),
+                    services=(_BUSY_DATABASE,),
+                    **provoked(_behind(66.0), ServerUse(0.1, 1.0, services=(_BUSY_DATABASE,))),
+                )
+            ]
+        ),
+        [r"database (uses|used) .*(busy-service)"],
+        [r"threads or the connection pool", r"near [\d,]+/s"],
+    ),
+    Case(
+        "several causes: the nearest first",
+        lambda: sweep(
+            [
+                trial(
+                    "app",
+                    **provoked(
+                        evidence=_several(),
+                        exposure=exposure("throttled", 1.0, 0.42),
+                        waits=_host(0.5, 0.3),
+                    ),
+                ),
+                trial("other", 9.0),
+            ]
+        ),
+        [r"(?s)throttled the server.*dropped 18 connection attempts.*[Oo]ther processes"],
+        may=[r"throttled the server", r"dropped 18", r"contaminated"],
+        command_of="app",
+    ),
+    Case(
+        "the warm-up left a backlog, which flowed into the measurement",
+        lambda: sweep([trial("app", verdict=verdict("warn", "server", _drifted()))]),
+        [r"\(stationarity\)\. Warm up 4 s longer"],
+        command_of="app",
     ),
     Case(
         "control: a growing page cache is neither a leak nor the server's memory",
@@ -633,9 +793,9 @@ HOST = (
 # --- questions
 
 
-def _refusal(threshold: str) -> Screen:
+def _refusal(text: str, parse: Callable[[str], object] = parse_threshold) -> Screen:
     try:
-        parse_threshold(threshold)
+        parse(text)
     except UsageError as error:
         return Screen(str(error))
     return Screen("accepted")
@@ -667,16 +827,47 @@ QUESTIONS = (
         [r"accepted"],
     ),
     Case(
+        "a margin without a unit",
+        lambda: _refusal("10", parse_margin),
+        [r"such as 10%"],
+        [r"accepted"],
+    ),
+    Case(
+        "a search that became invalid after a trial had met the objective",
+        lambda: search(searched("a", 100.0)),
+        [r"It is unknown up to which rate .* so far, it met the objective at 100/s", r"98"],
+        [r"No rate was found", r"\*a meets the objective"],
+        may=[r"no conclusive result"],
+    ),
+    Case(
+        "the same on two servers",
+        lambda: search(searched("a", 100.0), searched("b", 80.0)),
+        [r"It is unknown", r"the search on a is invalid", r"98"],
+        [r"No rate was found", r"[ab] meets the objective at"],
+        may=[r"no conclusive result"],
+    ),
+    Case(
+        "a search in which the objective was missed at every rate is answered",
+        lambda: search(searched("a", None)),
+        [r"No rate was found at which a meets the objective", r"missed at every rate"],
+        [r"98", r"so far"],
+    ),
+    Case(
         "an objective near the result of two runs",
-        lambda: sweep([trial("a", p99, run=run) for run, p99 in ((1, 49.0), (2, 51.0))], **SLO),
+        lambda: sweep(
+            [trial("a", p99, run=run) for run, p99 in ((1, 49.0), (2, 51.0))], **OBJECTIVE
+        ),
         [r"No recommendation: no configuration has 4 valid runs", r"best so far is a", r"98"],
         [r"Recommended"],
     ),
     Case(
         "an objective that every server clearly misses is answered",
-        lambda: sweep([*six_runs("a", 400.0), *six_runs("b", 300.0)], **SLO),
-        [r"no configuration meets p99<50ms .* at 1,000/s; the best so far is b"],
-        [r"exit code 98", r"Recommended"],
+        lambda: sweep([*six_runs("a", 400.0), *six_runs("b", 300.0)], **OBJECTIVE),
+        [
+            r"no configuration meets p99<50ms .* at 1,000/s; the best so far is b",
+            r"To meet the obj",
+        ],
+        [r"exit code 98", r"Recommended", r"To decide"],
     ),
     Case(
         "a race that its budget did not decide",

@@ -24,14 +24,18 @@ from tests.unit.invented_cells import cell
 from tests.unit.report_fixture import make_cell
 from wsgiload.analysis.answered import is_unanswered
 from wsgiload.analysis.over_cells import analyse
+from wsgiload.analysis.recommend import recommend_capacity
+from wsgiload.analysis.recommendations import recommendations
 from wsgiload.attribution.evidence import Evidence
 from wsgiload.attribution.fingerprints import find_fingerprints
 from wsgiload.attribution.steps import Step
+from wsgiload.capacity_search.result import ServerSearch, exit_code, server_result
 from wsgiload.documents.attribution_result import (
     AttributionResult,
     ExposureResult,
     ShareInterval,
 )
+from wsgiload.documents.capacity import CapacityResult, ServerCapacity
 from wsgiload.documents.cell_result import (
     CellFailure,
     CellResult,
@@ -42,12 +46,17 @@ from wsgiload.documents.cell_result import (
 from wsgiload.documents.load_report import Bounds, LoadReport, Uncertainty
 from wsgiload.findings.alarms import ServerUse, alarms_of_cell
 from wsgiload.findings.trial import Waits, contamination
+from wsgiload.procedures.capacity import SearchResult
 from wsgiload.report.answer import with_answer
+from wsgiload.report.capacity import capacity_screen
 from wsgiload.report.first_screen import first_screen
 from wsgiload.report.load_screen import load_screen
+from wsgiload.statistics.crossing import Counted
 
 MS = 1e6
+WIDTH = 0.05
 MIB = 1 << 20
+SLO = ("p99<50ms",)
 # Six runs that differ by a few percent, as is typical.
 FACTORS = (0.97, 1.0, 1.03, 0.99, 1.02, 1.01)
 
@@ -81,6 +90,40 @@ def load(report: LoadReport) -> Screen:
     """The first screen of one load."""
     shown = load_screen(report)
     return Screen(shown.markdown, shown.cautions)
+
+
+def search(*servers: ServerCapacity) -> Screen:
+    """The first screen of a capacity search with these results."""
+    document = CapacityResult(
+        schema_version=1,
+        status="complete",
+        slo=SLO,
+        arrivals="poisson",
+        keepalive="on",
+        budget_s=240.0,
+        width=WIDTH,
+        url=None,
+        servers=servers,
+        recommendations=recommendations(servers, recommend_capacity, SLO)
+        if len(servers) > 1
+        else (),
+        run_dir="run",
+    )
+    shown = capacity_screen(document, None)
+    end = "\nexit code 98: no answer" if exit_code("complete", servers) == 98 else ""
+    return Screen(shown.markdown + end, shown.cautions, shown.command_of)
+
+
+def searched(server: str, lowest_per_s: float | None) -> ServerCapacity:
+    """The result of a search that missed the objective in all trials (None), or that became invalid
+    after a trial at this rate had met it."""
+    missed = Counted(102.0, 1_000, 100, 0.01, 3.0)
+    if lowest_per_s is None:
+        return server_result(ServerSearch(server, result=SearchResult((missed,))), WIDTH)
+    met = Counted(lowest_per_s, 1_000, 1, 0.01, 0.5)
+    search = ServerSearch(server, result=SearchResult((met, missed), is_abandoned=True))
+    search.abandoned = ("host", "no conclusive result at 101/s in 4 trials")
+    return server_result(search, WIDTH)
 
 
 def canned(

@@ -92,4 +92,4 @@ def test_an_absent_p99_is_called_infinite_only_if_requests_failed(
 def test_a_chart_without_quantiles_says_why() -> None:
     few = cell("a", outcomes=outcomes(5))
     sweep = read_sweep(filled_summary({"servers": ("a",), "rates": (1000.0,)}, [few]))
-    assert spectrum_chart(sweep).panels[0].empty == "no quantile is known (too few requests)"
+    assert spectrum_chart(sweep).absent == ("at 1,000/s: no quantile is known (too few requests)",)

@@ -10,9 +10,10 @@ import pytest
 from wsgiload.documents.load_report import Flights, LoadReport
 from wsgiload.report import breakdown
 from wsgiload.report.cells import Sweep, read_sweep
+from wsgiload.report.load_digest import LoadDigest, digest_of
 from wsgiload.report.run_files import RunFiles, read_run
 
-from .report_fixture import write_run
+from .report_fixture import read_load, write_run
 
 MS = 1_000_000
 START = 5_000 * MS
@@ -40,14 +41,15 @@ def with_flights(
     return msgspec.structs.replace(load, flights=flights)
 
 
-def two_runs(files: RunFiles, first: LoadReport, second: LoadReport) -> dict[str, LoadReport]:
-    return {**files.loads, "waitress@1000#1": first, "waitress@1000#2": second}
+def two_runs(files: RunFiles, first: LoadReport, second: LoadReport) -> dict[str, LoadDigest]:
+    both = {"waitress@1000#1": digest_of(first), "waitress@1000#2": digest_of(second)}
+    return {**files.loads, **both}
 
 
 def test_the_parts_and_the_send_lag_add_up_to_the_response_time(
     sweep: Sweep, files: RunFiles
 ) -> None:
-    load = files.loads["waitress@1000#1"]
+    load = read_load(files.directory, "waitress@1000#1")
     first = with_flights(load, (100 * MS, (10 * MS, 0, 70 * MS, 15 * MS)))
     second = with_flights(load, (300 * MS, (0, 20 * MS, 270 * MS, 5 * MS)), (400 * MS, None))
 
@@ -60,7 +62,7 @@ def test_the_parts_and_the_send_lag_add_up_to_the_response_time(
 
 
 def test_unknown_parts_have_no_bar(sweep: Sweep, files: RunFiles) -> None:
-    load = files.loads["waitress@1000#1"]
+    load = read_load(files.directory, "waitress@1000#1")
     without_parts = with_flights(load)
     failures = with_flights(load, (400 * MS, None))
 

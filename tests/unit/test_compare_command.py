@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
@@ -47,11 +48,12 @@ def test_each_common_server_and_each_other_difference_is_one_line(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compare", *map(str, runs)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert lines[0].startswith("a at 1,000/s: p99 is ") and " the first run's; p50 is " in lines[0]
-    assert lines[1].startswith("b at 1,000/s: p99 is equivalent within ")
-    assert lines[2] == "The plans differ: cpus changed from 1 to 2."
+    text = " ".join(capsys.readouterr().out.split())
+    of_a, of_b, plans = re.split(r" (?=b at|The plans)", text)
+    assert of_a.startswith("a at 1,000/s: p99 is ")
+    assert " the first run's (including 10 % between sessions, assumed); p50 is " in of_a
+    assert of_b.startswith("b at 1,000/s: no significant difference in p99 ")
+    assert plans == "The plans differ: cpus changed from 1 to 2."
 
 
 def test_comparisons_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,8 +65,8 @@ def test_comparisons_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixt
     assert [
         (entry["first"], entry["figure"], entry["conclusion"]) for entry in result["comparisons"]
     ] == [
-        ("a", "goodput", "same"),
-        ("b", "goodput", "same"),
+        ("a", "goodput", "undecided"),
+        ("b", "goodput", "undecided"),
     ]
     assert len(result["unlike"]) == 1
 
@@ -78,10 +80,14 @@ def test_the_page_of_a_comparison_loads_no_resources(
 
     text = unescape(page.read_text(encoding="utf-8"))
     assert all(sentence in text for sentence in sentences)
-    assert text.count('<div class="chart">') == 1 + 4, "the forest plot and the curves of both runs"
+    assert re.findall('<figure id="([^"]*)"', text) == [
+        "forest",
+        "response-time",
+        "goodput",
+        "spectrum",
+    ], "no resources were measured"
     assert '"servers":["a (first)","a (second)","b (first)","b (second)"]' in text
     assert "a at 1,000/s" in text[text.index('<figure id="forest">') :].partition("</figure>")[0]
-    assert '"forest":{"title":' in text and '"name":"a at 1,000/s"' in text
 
     assert [tag for tag in ("<link", "<img", "<iframe", "src=") if tag in text] == []
     assert str(runs[0]) in text
@@ -100,7 +106,7 @@ def test_with_too_few_runs_the_page_has_a_reason_and_no_forest_plot(tmp_path: Pa
 
     text = (tmp_path / "change.html").read_text(encoding="utf-8")
     assert "only 3 of 4 required runs" in text
-    assert 'id="forest"' not in text and '"forest":null' in text
+    assert 'id="forest"' not in text
 
 
 def test_too_few_runs_are_compared_without_an_interval(
@@ -196,11 +202,11 @@ def test_different_hosts_are_one_warning(
         (directory / "run.json").write_text(encode(run_on(host)))
 
     assert run(["compare", *map(str, runs)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    text = " ".join(capsys.readouterr().out.split())
     warning = (
         "Warning: the hosts differ: cpu model changed from A to B, kernel changed from 6.1 to 6.12."
     )
-    assert lines[2] == warning
+    assert warning in text
 
     assert run(["compare", *map(str, runs), "--json"]) == 0
     assert warning in json.loads(capsys.readouterr().out)["unlike"]

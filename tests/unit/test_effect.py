@@ -1,5 +1,5 @@
-"""Student's t against published tables, permutation tests against exact counts, and the error
-rates and power of the tests in simulations."""
+"""Student's t against published tables, and the error rates and power of the tests in
+simulations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from statistics import fmean, stdev
 import pytest
 
 from wsgiload.statistics.effect import (
-    MAX_EXACT_VALUES,
     SIGNIFICANT,
     deviation_of,
     holm,
     mean_interval,
     paired_effect,
-    permutation_p,
     runs_needed,
     t_test_p,
     unpaired_effect,
@@ -155,38 +153,16 @@ def test_repeating_disturbed_rounds_preserves_the_power() -> None:
     assert power(6, disturbed) < power(6) - 0.05
 
 
-def test_the_permutation_test_matches_a_count_by_hand() -> None:
-    """Two samples of four that do not overlap: 2 of 70 divisions."""
-    assert permutation_p([1, 2, 3, 4], [5, 6, 7, 8]) == pytest.approx(2 / 70)
-    assert permutation_p([1.0, 1.0], [1.0, 1.0]) == 1
-
-
-@pytest.mark.parametrize(("first_size", "second_size"), [(1, 4), (4, 5), (9, 4), (8, 8)])
-def test_a_small_permutation_test_is_exact(first_size: int, second_size: int) -> None:
-    source = random.Random(first_size)
-    first = [source.gauss(0.5, 1) for _ in range(first_size)]
-    second = [source.gauss(0, 1) for _ in range(second_size)]
-    values = [*first, *second]
-    mean, observed = fmean(values), fmean(first)
-
-    distances = [abs(fmean(part) - mean) for part in combinations(values, first_size)]
-    expected = sum(value >= abs(observed - mean) - 1e-12 for value in distances) / len(distances)
-    assert permutation_p(first, second) == pytest.approx(expected)
-
-
-def test_a_large_permutation_test_samples_with_a_fixed_seed() -> None:
-    size = MAX_EXACT_VALUES // 2 + 1
-    first = [0.1 * value for value in range(size)]
-    second = [value + 0.3 for value in first]
-    p = permutation_p(first, second)
-
-    assert p == permutation_p(first, second)
-
-    exact = permutation_p(first[:-1], second[:-1])
-    assert p == pytest.approx(exact, rel=0.5)
-
-    separate = permutation_p(range(size), range(100, 100 + size))
-    assert 0 < separate < 0.001, "the observed division is counted"
+def test_welchs_test_agrees_with_a_calculation_by_hand() -> None:
+    """By hand: variances of 2.5 and 10 of five values each. The degrees of freedom are 5.88,
+    rounded down."""
+    first, second = [1.0, 2.0, 3.0, 4.0, 5.0], [4.0, 6.0, 8.0, 10.0, 12.0]
+    effect = unpaired_effect(first, second)
+    error = math.sqrt(2.5 / 5 + 10 / 5)
+    degrees = (2.5 / 5 + 10 / 5) ** 2 / ((2.5 / 5) ** 2 / 4 + (10 / 5) ** 2 / 4)
+    assert int(degrees) == 5
+    assert effect.interval.half_95 == pytest.approx(2.571 * error, rel=1e-3)
+    assert effect.p == pytest.approx(2 * t_cumulative(-5 / error, 5))
 
 
 # --- multiple comparisons
@@ -196,6 +172,14 @@ def test_holm_adjusts_the_smallest_most_and_never_changes_the_order() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+def test_a_test_with_more_weight_is_adjusted_less() -> None:
+    """The weights are shares of the error probability; those of rejected tests pass on."""
+    assert holm([0.01, 0.01], [0.9, 0.1]) == pytest.approx([0.01 / 0.9, 0.01 / 0.9])
+    assert holm([0.01, 0.02], [0.1, 0.9]) == pytest.approx([0.02 / 0.9, 0.02 / 0.9])
+    assert holm([0.001, 0.09], [0.1, 0.9]) == pytest.approx([0.01, 0.09])
+    assert holm([0.01, 0.04], [0.5, 0.5]) == holm([0.01, 0.04])
 
 
 def test_more_pairs_need_more_runs() -> None:

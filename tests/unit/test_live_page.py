@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from wsgiload.cli import _live_page
 from wsgiload.cli._live import LiveView
@@ -123,13 +124,29 @@ def test_a_reader_gets_earlier_and_later_lines(page: LivePage) -> None:
 
     assert reader.next() == ("line", "first")
 
-    name, data = reader.next()
-    assert name == "frame" and data["rows"] == [["now", "a@100#1: measuring"]]
-    assert data["achieved_per_s"] is None, "an unknown value is not 0"
+    name, (frame,) = reader.next()
+    assert name == "frames" and frame["rows"] == [["now", "a@100#1: measuring"]]
+    assert frame["achieved_per_s"] is None, "an unknown value is not 0"
 
     page.print_line("second")
     assert reader.next() == ("line", "second")
 
+    reader.leave()
+
+
+def test_a_page_opened_late_gets_the_history_of_the_trial(
+    page: LivePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_live_page, "MAX_FRAMES", 3)
+    page.show(FRAME)
+    for second in range(5):
+        page.show(replace(FRAME, trial="b@100#1", at_s=float(second)))
+    reader = Reader(page)
+
+    name, frames = reader.next()
+    assert (name, [frame["at_s"] for frame in frames]) == ("frames", [2.0, 3.0, 4.0])
+    page.show(replace(FRAME, at_s=9.0))
+    assert [frame["trial"] for frame in reader.next()[1]] == ["a@100#1"]
     reader.leave()
 
 
@@ -243,9 +260,9 @@ def test_without_a_terminal_a_view_draws_for_the_page_and_prints_plain_lines(
         view.print_line("one line")
         view.show(Stage("[1/2] a@100#1", "b@100#1"))
         assert reader.next() == ("line", "one line")
-        name, data = reader.next()
-        assert name == "frame"
-        assert data["rows"] == [["now", "[1/2] a@100#1: starting"], ["next", "b@100#1"]]
+        name, (frame,) = reader.next()
+        assert name == "frames"
+        assert frame["rows"] == [["now", "[1/2] a@100#1: starting"], ["next", "b@100#1"]]
         assert other.threads
         view.end(text="the end")
         assert reader.next() == ("ended", "the end")

@@ -25,6 +25,8 @@ from wsgiload.report.strip import Strip, make_strip
 from .report_fixture import read_summary, write_run
 
 ROOT = Path(__file__).parents[2]
+# Warnings do not change how a run is drawn.
+STATUSES = {"warn": "valid"}
 MAKE = {
     "response-time": panels.response_time_chart,
     "goodput": panels.goodput_chart,
@@ -53,7 +55,8 @@ def runs(one: PagePanel) -> list[tuple[int, PageRun]]:
 
 def strip_of(files: RunFiles, cell_id: str) -> Strip | None:
     cell = next(cell for cell in read_sweep(files.summary).cells if cell.id == cell_id)
-    return make_strip(cell, files.intervals.get(cell_id, ()), files.samples.get(cell_id, ()))
+    series = files.series({cell_id})
+    return make_strip(cell, series.intervals.get(cell_id, ()), series.samples.get(cell_id, ()))
 
 
 @pytest.mark.parametrize("name", sorted(MAKE))
@@ -74,7 +77,7 @@ def test_every_run_is_drawn_at_its_load(sweep: Sweep) -> None:
 
     for cell in sweep.cells:
         run, upper = drawn[cell.label, cell.load], cell.upper_ns(0.99)
-        assert upper is not None and run.status == cell.status
+        assert upper is not None and run.status == STATUSES.get(cell.status, cell.status)
         assert run.is_endless == math.isinf(upper)
         assert run.value == (None if run.is_endless else upper)
 
@@ -132,7 +135,7 @@ def test_only_an_enforced_limit_is_drawn(files: RunFiles, sweep: Sweep) -> None:
     assert limits == [[2.0, 512 << 20], []]
 
     strips = [
-        make_strip(one.cells[0], files.intervals[one.cells[0].id], ())
+        make_strip(one.cells[0], files.series({one.cells[0].id}).intervals[one.cells[0].id], ())
         for one in (sweep, unenforced)
     ]
     assert [strip.cpu_limit for strip in strips if strip is not None] == [2.0, None]
@@ -185,10 +188,11 @@ def with_cells(files: RunFiles, **changes: dict[str, object]) -> Sweep:
     return read_sweep(msgspec.structs.replace(files.summary, cells=cells))
 
 
-def test_an_empty_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
+def test_only_an_absent_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
     few = panels.response_time_chart(with_cells(files, outcomes={"scheduled": 9_999}))
-    assert panel(few, "p99.9").empty == "needs at least 10,000 requests"
-    assert panel(few, "p99").empty is None
+    assert few.absent == ("p99.9 response time: needs at least 10,000 requests",)
+    assert [one.name for one in few.panels] == ["p50", "p90", "p95", "p99"]
+    assert few.chosen == "p99"
 
     unknown: dict[str, object] = {"throttled_period_ratio": None}
     cases: list[tuple[dict[str, object], str]] = [
@@ -204,10 +208,34 @@ def test_an_empty_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
     for limits, reason in cases:
         without = {"read_back": {"cpu_quota_us": -1}, "cpus": 1.0, **limits}
         changed_limits = with_cells(files, resources=unknown, limits=without)
-        assert panel(panels.resource_chart(changed_limits), "throttled").empty == reason
-    unread = panels.resource_chart(with_cells(files, resources=unknown))
-    assert panel(unread, "throttled").empty == "not measured"
-    assert not any(one.empty for make in MAKE.values() for one in make(sweep).panels)
+        (absent,) = panels.resource_chart(changed_limits).absent
+        assert absent == f"CPU periods throttled: {reason}"
+    assert not any(make(sweep).absent for make in MAKE.values())
+
+
+@pytest.mark.parametrize(
+    ("requests", "chosen"), [(1_000, "p99"), (999, "p95"), (110, "p90"), (99, "p50"), (19, None)]
+)
+def test_the_first_quantile_is_the_highest_that_the_data_support(
+    files: RunFiles, requests: int, chosen: str | None
+) -> None:
+    few = with_cells(files, outcomes={"scheduled": requests})
+    chart = panels.response_time_chart(few)
+    assert chart.chosen == (chosen or "")
+    drawn = {one.name for one in panels.all_charts(few)}
+    assert drawn == {"goodput", "resources"} | ({"response-time", "spectrum"} if chosen else set())
+
+
+def test_a_disturbed_run_is_marked(files: RunFiles) -> None:
+    calm = with_cells(files, outcomes={})
+    first, *others = [cell.result for cell in calm.cells]
+    disturbed = msgspec.structs.replace(first, disturbed_s=2.0)
+    cells = (disturbed, *others)
+    p99 = panel(
+        panels.response_time_chart(read_sweep(msgspec.structs.replace(files.summary, cells=cells))),
+        "p99",
+    )
+    assert [run.status for _, run in runs(p99)].count("disturbed") == 1
 
 
 def test_only_an_open_loop_has_a_line_of_equality(sweep: Sweep, tmp_path: Path) -> None:
@@ -307,7 +335,7 @@ def test_a_cell_without_intervals_has_no_strip(files: RunFiles) -> None:
 
 def test_a_strip_without_samples_says_so(files: RunFiles) -> None:
     cell = next(cell for cell in read_sweep(files.summary).cells if cell.id == "waitress@1000#1")
-    strip = make_strip(cell, files.intervals[cell.id], [])
+    strip = make_strip(cell, files.series({cell.id}).intervals[cell.id], [])
     assert strip is not None
     assert timelines.timeline(strip, 0, "x").uses.ends_s == ()
     assert {row[5:] for row in of_strip(strip).rows} == {("–",) * 4}
@@ -317,9 +345,12 @@ def test_a_sweep_in_which_everything_failed_is_still_drawn(sweep: Sweep) -> None
     failed = tuple(cell for cell in sweep.cells if cell.status == "failed")
     alone = Sweep(sweep.experiment, failed, ("cheroot",), (3000,))
     p99 = panel(panels.response_time_chart(alone), "p99")
-    assert p99.empty is None and [run.is_endless for _, run in runs(p99)] == [True]
-    assert panel(panels.goodput_chart(alone), "goodput").empty == "not measured"
-    assert panels.spectrum_chart(alone).panels[0].empty == "no quantile is known (no valid result)"
+    assert [run.is_endless for _, run in runs(p99)] == [True]
+    assert [chart.name for chart in panels.all_charts(alone)] == ["response-time"]
+    assert "correct responses per second: not measured" in panels.goodput_chart(alone).absent
+    assert panels.spectrum_chart(alone).absent == (
+        "at 3,000/s: no quantile is known (no valid result)",
+    )
 
 
 def test_the_page_schema_is_up_to_date() -> None:

@@ -16,8 +16,10 @@ import pytest
 from wsgiload import cli
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.errors import LoadError, ServerError
+from wsgiload.findings.trial import failed_step
 from wsgiload.limits.model import Counters
 from wsgiload.loads.request import Request
+from wsgiload.results.record import failure_of
 from wsgiload.serving import readiness
 from wsgiload.serving.launch import HOST, ServerProcess, free_port
 from wsgiload.serving.log import OutputLog, output_log
@@ -121,6 +123,25 @@ def test_the_error_says_how_a_server_ended_after_its_first_response(
     assert error.fix is not None
     assert error.log_tail == "the licence has expired"
     assert error.exit_code == 97
+
+
+def test_a_server_whose_port_another_process_took_is_not_blamed(log: OutputLog) -> None:
+    log.add("OSError: [Errno 98] Address already in use")
+    with socket.create_server((HOST, 0)) as other:
+        port = other.getsockname()[1]
+        taken = failure_while_starting(server(log, code=1), port)
+    assert f"wsgiref cannot listen on port {port} of 127.0.0.1" in taken.cause
+    assert failed_step(failure_of(taken), has_load=False).blame == "host"
+
+    own_port = failure_while_starting(server(log, code=1), port)
+    assert "cannot listen, because another process uses its address" in own_port.cause
+    assert failed_step(failure_of(own_port), has_load=False).blame == "server"
+
+
+def failure_while_starting(process: ServerProcess, port: int) -> ServerError:
+    with pytest.raises(ServerError) as caught:
+        wait_until_ready(process, port, Expectation(Request(), NS_PER_S, NS_PER_S))
+    return caught.value
 
 
 def test_a_server_whose_user_may_start_no_thread_is_not_blamed(log: OutputLog) -> None:

@@ -151,7 +151,7 @@ def test_samples_of_services_are_stored_by_cell_and_name(tmp_path: Path) -> None
         f"a@1#1,db,{S},5,7",
     ]
     assert damages(directory.path) == []
-    read = read_run(directory.path).services
+    read = read_run(directory.path).series({"a@1#1", "b@1#1"}).services
     assert {
         cell: {name: len(rows) for name, rows in services.items()}
         for cell, services in read.items()

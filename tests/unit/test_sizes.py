@@ -135,6 +135,16 @@ def test_the_profile_and_keep_alive_are_factors_and_part_of_the_name() -> None:
     assert (alike.profile, alike.keepalive) == ("tuned", "on")
 
 
+def test_a_variant_has_the_warm_up_that_its_name_promises() -> None:
+    planned = LoadSettings(duration_ns=1, warmup=2.0, warmup_requests=50_000)
+    names = ("pypy-gevent-cold", "pypy-gevent-warm", "gevent-pywsgi")
+    warm_up_s = {
+        name: load_settings_of(one, planned).warmup_ns_at(Level(rate_per_s=10_000.0)) / 1e9
+        for name, one in resolve_servers(experiment(names, (Size(),))).items()
+    }
+    assert warm_up_s == {"pypy-gevent-cold": 0, "pypy-gevent-warm": 8, "gevent-pywsgi": 5}
+
+
 def test_a_label_contains_size_and_legacy() -> None:
     legacy = cell("meinheld", variant="gunicorn", size="w2", legacy=True)
     assert label_of(legacy) == "meinheld-gunicorn-w2 (legacy)"

@@ -3,16 +3,21 @@ of summary.json.
 
 Within an experiment, servers are compared round by round, because the cells of a round share their
 arrivals and their time. Servers with different apps are not compared, because the apps may cause
-the difference. Two stored runs share no rounds, so they are compared as independent samples.
+the difference. Two stored runs share no rounds, so they are compared as independent samples of two
+sessions, with the variance that ``repeats`` found between sessions.
+
+All claims of a report share one error probability, of which the deciding figure has most.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec.structs import replace
@@ -30,12 +35,15 @@ from wsgiload.analysis.attempts import is_discarded
 from wsgiload.analysis.generator_delay import REASON as DELAY_REASON
 from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.analysis.overload import saturation_goodputs
+from wsgiload.analysis.ranking import sustained
+from wsgiload.analysis.repeats import MAY_DIFFER, NOTHING_LEARNED, OF_HOST, Learned
 from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.over_cells import ComparedFigure, Comparison
 from wsgiload.documents.run_info import HostFacts
 from wsgiload.documents.summary import Summary
 from wsgiload.statistics.effect import (
+    DECISIVE_SHARE,
     MIN_RUNS,
     SAME_WITHIN,
     SIGNIFICANT,
@@ -44,8 +52,11 @@ from wsgiload.statistics.effect import (
     paired_effect,
     unpaired_effect,
 )
+from wsgiload.statistics.sessions import Spread
 
 Finding = Literal["different", "same", "undecided", "no inference"]
+# A rate or connections, and an app.
+Place = tuple[float | None, int | None, str | None]
 
 # The figures of a comparison; one decides, and the others are shown next to it.
 JUDGED: tuple[Figure, ...] = ("p99", "p50", GOODPUT)
@@ -55,10 +66,6 @@ CAUTIOUS_SHARE = 0.8
 _BOTH = 2
 # The length of an abbreviated commit hash in git.
 SHORT_COMMIT = 12
-# Parts of the plan that do not affect how a server was measured.
-_MAY_DIFFER = {"name", "app_revision", "servers", "runs", "rates", "connections", "aggregate"}
-# The host's properties that affect the figures most.
-_OF_HOST = ("machine", "cpu_model", "cpus", "available_cpus", "kernel")
 _ENDED = {
     "interrupted": "was interrupted, so it lacks some cells",
     "failed": "failed before it was complete",
@@ -81,6 +88,13 @@ class SamplePair:
     may_be_delay: bool = False
     # The ratio of the medians if there is no confidence interval.
     factor: float | None = None
+    # Between the sessions of two stored runs.
+    spread: Spread | None = None
+
+    @property
+    def place(self) -> Place:
+        """Load and app."""
+        return self.level.rate, self.level.connections, self.app
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,33 +134,39 @@ def compare_servers(
     kinds = kinds_of(cells)
     apps = _apps(cells)
 
-    rivals: dict[tuple[float | int | str | None, ...], list[ServerLevel]] = {}
+    rivals: dict[Place, list[ServerLevel]] = {}
     for level in by_level:
-        place = (level.rate, level.connections, apps[level.server])
-        rivals.setdefault(place, []).append(level)
+        rivals.setdefault((level.rate, level.connections, apps[level.server]), []).append(level)
+    both = [pair for levels in rivals.values() for pair in itertools.combinations(levels, _BOTH)]
+
+    def of(figure: Figure) -> list[SamplePair]:
+        return [
+            _paired(
+                (first, second),
+                by_level,
+                figure,
+                app=apps[first.server],
+                same=kinds[first.server] == kinds[second.server],
+            )
+            for first, second in both
+        ]
 
     saturation = {} if of_sessions else saturation_goodputs(cells)
-    comparisons: list[Comparison] = []
-    for levels in rivals.values():
-        both = [(one, other) for one, other in itertools.combinations(levels, _BOTH)]
+    return judged_pairs(chosen, of, _decisive_places(rivals, by_level), saturation)
 
-        def of(
-            figure: Figure, both: Sequence[tuple[ServerLevel, ServerLevel]] = both
-        ) -> list[Comparison]:
-            pairs = [
-                _paired(
-                    (first, second),
-                    by_level,
-                    figure,
-                    app=apps[first.server],
-                    same=kinds[first.server] == kinds[second.server],
-                )
-                for first, second in both
-            ]
-            return _judged(pairs, figure, saturation)
 
-        comparisons += _with_others(chosen, of)
-    return tuple(comparisons)
+def _decisive_places(
+    rivals: Mapping[Place, Sequence[ServerLevel]], by_level: Mapping[ServerLevel, Runs]
+) -> set[Place]:
+    """For each app, the load that the answer is about: the highest that a server sustained, or the
+    highest of all if none did."""
+
+    def rank(place: Place) -> tuple[bool, float]:
+        runs = [cell for level in rivals[place] for cell in by_level[level].values()]
+        return any(map(sustained, runs)), place[0] or place[1] or 0.0
+
+    apps = {app for *_, app in rivals}
+    return {max((place for place in rivals if place[2] == app), key=rank) for app in apps}
 
 
 def compare_runs(
@@ -155,39 +175,32 @@ def compare_runs(
     figure: str | None = None,
     *,
     of_sessions: bool = False,
+    learned: Learned = NOTHING_LEARNED,
+    share: float = 1.0,
 ) -> tuple[Comparison, ...]:
     """Every server at every load that both runs measured: the ratio of the second run's figure to
-    the first's."""
+    the first's. The claims use this share of the error probability of the report."""
     chosen = _known_figure([*first, *second])
     if figure is not None:
         chosen = FIGURES[FIGURES.index(figure)]
     before = counted_runs(first)
     after = counted_runs(second)
-    saturation = {} if of_sessions else saturation_goodputs(first) | saturation_goodputs(second)
+    places = dict.fromkeys((level.rate, level.connections) for level in before)
+    levels = [
+        level
+        for place in places
+        for level in before
+        if (level.rate, level.connections) == place and level in after
+    ]
 
-    comparisons: list[Comparison] = []
-    for place in dict.fromkeys((level.rate, level.connections) for level in before):
-        levels = [
-            level for level in before if (level.rate, level.connections) == place and level in after
+    def of(figure: Figure) -> list[SamplePair]:
+        return [
+            _unpaired(level, before[level], after[level], figure, learned.at(level, figure))
+            for level in levels
         ]
 
-        def of(figure: Figure, levels: Sequence[ServerLevel] = levels) -> list[Comparison]:
-            pairs = [_unpaired(level, before[level], after[level], figure) for level in levels]
-            return _judged(pairs, figure, saturation)
-
-        comparisons += _with_others(chosen, of)
-    return tuple(comparisons)
-
-
-def _with_others(chosen: Figure, of: Callable[[Figure], Sequence[Comparison]]) -> list[Comparison]:
-    """The comparisons of the chosen figure, each with the comparisons of the other figures. The p
-    values of each figure are adjusted only for its pairs; a joint adjustment would weaken the
-    chosen figure."""
-    columns = [of(figure) for figure in JUDGED if figure != chosen]
-    return [
-        replace(entry, others=compared_figures(others))
-        for entry, *others in zip(of(chosen), *columns, strict=True)
-    ]
+    saturation = {} if of_sessions else saturation_goodputs(first) | saturation_goodputs(second)
+    return judged_pairs(chosen, of, None, saturation, share)
 
 
 def compared_figures(comparisons: Sequence[Comparison]) -> tuple[ComparedFigure, ...]:
@@ -211,12 +224,24 @@ def compared_figures(comparisons: Sequence[Comparison]) -> tuple[ComparedFigure,
 
 
 def compare_summaries(
-    first: Summary, second: Summary, figure: str | None = None
+    first: Summary,
+    second: Summary,
+    figure: str | None = None,
+    *,
+    learned: Learned = NOTHING_LEARNED,
+    share: float = 1.0,
 ) -> tuple[Comparison, ...]:
     """``compare_runs`` of two stored runs. A rate of sessions is not comparable with a saturation
     throughput."""
     of_sessions = any(run.experiment.sessions is not None for run in (first, second))
-    return compare_runs(first.cells, second.cells, figure, of_sessions=of_sessions)
+    return compare_runs(
+        first.cells,
+        second.cells,
+        figure,
+        of_sessions=of_sessions,
+        learned=learned,
+        share=share,
+    )
 
 
 def unlike(first: Summary, second: Summary) -> list[str]:
@@ -241,7 +266,7 @@ def how_ended(run: Summary) -> str | None:
 
 def unlike_plans(first: Summary, second: Summary) -> list[str]:
     """A sentence for each part of the plan that differs and affects the figures."""
-    names = sorted(set(ExperimentFacts.__struct_fields__) - _MAY_DIFFER)
+    names = sorted(set(ExperimentFacts.__struct_fields__) - MAY_DIFFER)
     changes = _changed(first.experiment, second.experiment, names)
     return [f"The plans differ: {change}." for change in changes]
 
@@ -275,7 +300,7 @@ def unlike_hosts(first: HostFacts | None, second: HostFacts | None) -> list[str]
     """A sentence if the hosts of two runs differ; none if a run did not store its host."""
     if first is None or second is None:
         return []
-    changes = _changed(first, second, _OF_HOST)
+    changes = _changed(first, second, OF_HOST)
     if not changes:
         return []
     return [f"Warning: the hosts differ: {', '.join(changes)}."]
@@ -358,12 +383,15 @@ def of_rounds(one: Sequence[float], other: Sequence[float]) -> Effect:
     return paired_effect([first - second for first, second in zip(one, other, strict=True)])
 
 
-def _unpaired(level: ServerLevel, before: Runs, after: Runs, figure: Figure) -> SamplePair:
+def _unpaired(
+    level: ServerLevel, before: Runs, after: Runs, figure: Figure, spread: Spread
+) -> SamplePair:
     cells = (list(after.values()), list(before.values()))
     one, other = ([figure_of(cell, figure) for cell in of_one] for of_one in cells)
     reason = _why_not(one, other)
-    effect = unpaired_effect(_logarithms(one), _logarithms(other)) if reason is None else None
-    may_be_delay = effect is not None and not remains_slower(effect, cells, figure, unpaired_effect)
+    compare = partial(unpaired_effect, between=spread)
+    effect = compare(_logarithms(one), _logarithms(other)) if reason is None else None
+    may_be_delay = effect is not None and not remains_slower(effect, cells, figure, compare)
 
     apps = {cell.app for runs in (after, before) for cell in runs.values()}
     return SamplePair(
@@ -377,6 +405,7 @@ def _unpaired(level: ServerLevel, before: Runs, after: Runs, figure: Figure) -> 
         reason,
         may_be_delay=may_be_delay,
         factor=None if effect is not None else _factor_of_medians(one, other),
+        spread=spread if effect is not None else None,
     )
 
 
@@ -409,25 +438,60 @@ def _why_not(one: Sequence[float | None], other: Sequence[float | None]) -> str 
     return None
 
 
-def _judged(
-    pairs: Sequence[SamplePair], figure: Figure, saturation: Mapping[str, float]
-) -> list[Comparison]:
-    """The pairs of one app at one load, with p values adjusted for multiple comparisons."""
-    effects = [pair.effect for pair in pairs if pair.effect is not None]
-    adjusted = iter(holm([effect.p for effect in effects]))
-    chance = [
-        abs(pair.effect.interval.mean)
-        for pair in pairs
-        if pair.effect is not None and pair.is_same_server
+def judged_pairs(
+    chosen: Figure,
+    of: Callable[[Figure], Sequence[SamplePair]],
+    decisive: Collection[Place] | None = None,
+    saturation: Mapping[str, float] = MappingProxyType({}),
+    share: float = 1.0,
+) -> tuple[Comparison, ...]:
+    """The comparisons by the chosen figure, each with those by the other figures. All of them share
+    one error probability, most of which belongs to the chosen figure at the decisive loads (None:
+    at all)."""
+    figures = (chosen, *(figure for figure in JUDGED if figure != chosen))
+    claims = [(figure, pair) for figure in figures for pair in of(figure)]
+    tested = [at for at, (_, pair) in enumerate(claims) if pair.effect is not None]
+    deciding = {
+        at
+        for at in tested
+        if claims[at][0] == chosen and (decisive is None or claims[at][1].place in decisive)
+    }
+    weights = [
+        DECISIVE_SHARE / len(deciding)
+        if at in deciding
+        else (1 - DECISIVE_SHARE) / (len(tested) - len(deciding))
+        for at in tested
     ]
-    aa_spread = max(chance, default=None)
-
-    return [
+    probabilities = [pair.effect.p for _, pair in claims if pair.effect is not None]
+    adjusted = dict(zip(tested, holm(probabilities, weights), strict=True))
+    chance = _aa_spreads(claims)
+    entries = [
         comparison_of(
-            pair, figure, next(adjusted) if pair.effect is not None else None, aa_spread, saturation
+            pair,
+            figure,
+            min(1.0, adjusted[at] / share) if at in adjusted else None,
+            chance.get((figure, pair.place)),
+            saturation,
         )
-        for pair in pairs
+        for at, (figure, pair) in enumerate(claims)
     ]
+    pairs = len(entries) // len(figures)
+    return tuple(
+        replace(entry, others=compared_figures(entries[at + pairs :: pairs]))
+        for at, entry in enumerate(entries[:pairs])
+    )
+
+
+def _aa_spreads(
+    claims: Sequence[tuple[Figure, SamplePair]],
+) -> Mapping[tuple[Figure, Place], float]:
+    """The largest difference, as a logarithm, that the same server showed at a load."""
+    spreads: dict[tuple[Figure, Place], float] = {}
+    for figure, pair in claims:
+        if pair.effect is not None and pair.is_same_server:
+            key, spread = (figure, pair.place), abs(pair.effect.interval.mean)
+            spreads[key] = max(spread, spreads.get(key, 0.0))
+    return spreads
 
 
 def comparison_of(
@@ -459,6 +523,8 @@ def comparison_of(
         conclusion="undecided" if is_open else finding,
         reason=DELAY_REASON if is_open else pair.reason,
         relative_rate=_relative_rate(pair, saturation or {}),
+        session_spread=pair.spread.deviation if pair.spread else None,
+        session_repeats=pair.spread.sessions if pair.spread else None,
     )
 
 

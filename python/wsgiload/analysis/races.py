@@ -37,12 +37,15 @@ from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.over_cells import Comparison, Race, RaceDropout, RaceStanding
-from wsgiload.statistics.effect import MIN_RUNS, Effect, Interval, paired_effect
+from wsgiload.statistics.effect import (
+    DECISIVE_SHARE,
+    MIN_RUNS,
+    Effect,
+    Interval,
+    paired_effect,
+)
 from wsgiload.statistics.leading import ERROR, Block, Compared, Rules, State, compare, fit_of, judge
 from wsgiload.statistics.race import RaceState
-
-# Of the error probability of a report, for the level that the answer is about.
-DECISIVE_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)

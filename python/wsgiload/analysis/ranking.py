@@ -20,7 +20,7 @@ from wsgiload.analysis.aggregate import ServerLevel, counted_runs, level_of
 from wsgiload.documents.answer import RankedService, RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Comparison
-from wsgiload.statistics.effect import MIN_RUNS
+from wsgiload.statistics.effect import MIN_RUNS, PLANNED_FACTOR
 from wsgiload.statistics.effect import mean_interval as t_interval
 from wsgiload.units import level_words
 
@@ -259,8 +259,8 @@ def _relations(
 ) -> dict[tuple[str, str], Relation]:
     """How each pair of ranked servers differs."""
     figure = "p99" if rate is not None else "goodput"
-    different = {
-        frozenset((one.first, one.second)): one.conclusion == "different"
+    compared = {
+        frozenset((one.first, one.second)): _compared(one)
         for one in comparisons
         if (one.rate, one.connections, one.app, one.figure) == (rate, connections, app, figure)
         and one.conclusion != "no inference"
@@ -269,14 +269,22 @@ def _relations(
     ranked = [entry for entry in entries if entry.status == "ranked"]
     for one, other in combinations(ranked, 2):
         pair = frozenset((one.label, other.label))
-        if pair in different:
-            relation: Relation = "separate" if different[pair] else "tied"
+        if pair in compared:
+            relation = compared[pair]
         elif rate is None:
             relation = "tied" if _are_close(one, other) else "separate"
         else:
             relation = _relation(one, other, runs)
         relations[one.label, other.label] = relations[other.label, one.label] = relation
     return relations
+
+
+def _compared(comparison: Comparison) -> Relation:
+    """Servers are tied only if their difference is known to be smaller than planned to detect."""
+    if comparison.conclusion == "different":
+        return "separate"
+    margin = comparison.margin
+    return "tied" if margin is not None and margin < PLANNED_FACTOR - 1 else "undecided"
 
 
 def _related(

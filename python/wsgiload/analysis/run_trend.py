@@ -1,7 +1,8 @@
 """The trend of each cell over several stored runs. Pure, from summaries.
 
 Each run is compared with the first run in which the cell has a valid result, as ``comparison``
-compares two stored runs.
+compares two stored runs. The other runs show how much sessions differ, and all claims share one
+error probability, most of which belongs to the last run.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from wsgiload.analysis.comparison import (
 )
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import rank
+from wsgiload.analysis.repeats import NOTHING_LEARNED, Session, learn
 from wsgiload.documents.answer import RankingEntry
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.run_info import HostFacts
 from wsgiload.documents.summary import Summary
+from wsgiload.statistics.effect import DECISIVE_SHARE
 
 MIN_STORED_RUNS = 2
 
@@ -37,6 +40,7 @@ class StoredRun:
     started: datetime
     summary: Summary
     host: HostFacts | None
+    session: Session | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +144,33 @@ def _compared(
         else:
             pair = (first, point.run)
             if pair not in known:
-                known[pair] = _by_level(runs[first].summary, runs[point.run].summary)
+                known[pair] = _by_level(runs, *pair)
             compared.append(replace(point, comparison=known[pair][cell.level]))
         if first is None and point.valid:
             first = point.run
     return CellTrend(cell, tuple(compared))
 
 
-def _by_level(first: Summary, second: Summary) -> Mapping[ServerLevel, Comparison]:
-    return {
-        ServerLevel(one.first, one.rate, one.connections): one
-        for one in compare_summaries(first, second)
-    }
+def _by_level(
+    runs: Sequence[StoredRun], first: int, second: int
+) -> Mapping[ServerLevel, Comparison]:
+    base = runs[first].session
+    others = [run.session for at, run in enumerate(runs) if at not in (first, second)]
+    learned = learn(base, [one for one in others if one is not None]) if base else NOTHING_LEARNED
+    compared = compare_summaries(
+        runs[first].summary,
+        runs[second].summary,
+        learned=learned,
+        share=_share(second, len(runs)),
+    )
+    return {ServerLevel(one.first, one.rate, one.connections): one for one in compared}
+
+
+def _share(run: int, runs: int) -> float:
+    """Of the error probability, for the comparison of this run with the first one."""
+    if runs == MIN_STORED_RUNS:
+        return 1.0
+    return DECISIVE_SHARE if run == runs - 1 else (1 - DECISIVE_SHARE) / (runs - MIN_STORED_RUNS)
 
 
 def _differences(

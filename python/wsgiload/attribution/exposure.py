@@ -47,9 +47,13 @@ def tail_of(load: LoadReport) -> Tail | None:
     flights, scheduled = load.flights, load.outcomes.scheduled
     if flights is None or not flights.sample:
         return None
-    count = max(math.ceil(scheduled * SLOWEST_SHARE), MIN_SLOWEST)
-    slowest = flights.slowest[:count]
+    slowest = flights.slowest[: slowest_count(scheduled)]
     return Tail(slowest, flights.sample, len(slowest) / scheduled)
+
+
+def slowest_count(scheduled: int) -> int:
+    """How many of this many requests are the slowest ones."""
+    return max(math.ceil(scheduled * SLOWEST_SHARE), MIN_SLOWEST)
 
 
 def exposure(event: Event, tail: Tail, spans: Sequence[Span], seed: int = 1) -> ExposureResult:

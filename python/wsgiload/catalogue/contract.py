@@ -170,7 +170,8 @@ class Variant:
     helpers: int = 0
     needs: tuple[Dependency, ...] = ()
     extra: bool = False  # measured only on request: by name, or by ``all``
-    cold: bool = False  # measured without any warm-up
+    # The warm-up of its trials: 0 for none, otherwise at least this. None: as requested.
+    warmup_s: float | None = None
     # A known violation of the ASGI specification or PEP 3333, as the check reports it.
     deviation: str | None = None
     head_limit: str | None = None

@@ -13,7 +13,7 @@ from wsgiload.cli._declared import FILE, FOLDER
 from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import json_option
 from wsgiload.cli._output import check_destinations, write_json
-from wsgiload.cli._stored_runs import host_of, read_summary, reporting_damage
+from wsgiload.cli._stored_runs import host_of, learned_for, read_summary, reporting_damage
 from wsgiload.documents.codec import SCHEMA_VERSION
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
@@ -45,8 +45,9 @@ def compare(
 ) -> None:
     """Compare the stored runs RUN_A and RUN_B for each server at each load level.
 
-    The runs are compared as independent samples. A difference includes the effect of everything
-    that changed between the runs.
+    The runs are compared as independent samples of two sessions. How much unchanged servers differ
+    between sessions is learned from sweeps in the same folder that repeat one another, and else
+    assumed. A difference includes the effect of everything that changed between the runs.
     """
     check_destinations(json_file, html)
     for run in (run_a, run_b):
@@ -67,7 +68,7 @@ def _change(
 ) -> Change:
     run_a, run_b = runs
     first, second = summaries
-    comparisons = compare_summaries(first, second, figure)
+    comparisons = compare_summaries(first, second, figure, learned=learned_for(run_a, run_b))
     if not comparisons:
         raise UsageError(
             f"{run_a} and {run_b} have no server and load level in common",

@@ -28,6 +28,8 @@ HOST = "127.0.0.1"
 MAX_CLIENTS = 64
 # The page shows only the last lines of a long experiment.
 MAX_LINES = 1_000
+# Ten minutes of frames, two per second.
+MAX_FRAMES = 1_200
 # Disconnect clients that do not send their request.
 REQUEST_TIMEOUT_S = 5.0
 # Disconnect readers that stopped reading, and send comments to detect readers that left.
@@ -59,7 +61,9 @@ class LivePage:
         self._changed = threading.Condition()
         self._lines: list[str] = []
         self._line_count = 0
-        self._frame: tuple[int, LiveFrame | None] = (0, None)
+        # The frames of the current trial.
+        self._frames: list[LiveFrame] = []
+        self._frame_count = 0
         self._ending: Event | None = None
         self._readers = 0
         self._fetched = 0
@@ -105,11 +109,14 @@ class LivePage:
     def show(self, frame: LiveFrame) -> None:
         """Show this frame."""
         with self._changed:
-            self._frame = (self._frame[0] + 1, frame)
+            is_same = self._frames and self._frames[-1].trial == frame.trial
+            self._frames = [*(self._frames if is_same else ()), frame][-MAX_FRAMES:]
+            self._frame_count += 1
             self._changed.notify_all()
 
     def events(self) -> Generator[Event | None, None, None]:
-        """The events for one reader: all lines so far, then new lines and frames, and the end.
+        """The events for one reader: all lines and the current trial's frames so far, then new ones,
+        and the end.
         Yields None after ``SILENCE_S`` without an event."""
         sent = seen = 0
         with self._changed:
@@ -119,11 +126,11 @@ class LivePage:
                 with self._changed:
                     is_new = self._wait_for_more(sent, seen)
                     lines = self._lines[max(0, len(self._lines) - (self._line_count - sent)) :]
-                    sent, (number, frame), ending = self._line_count, self._frame, self._ending
+                    frames = self._frames[max(0, len(self._frames) - (self._frame_count - seen)) :]
+                    sent, seen, ending = self._line_count, self._frame_count, self._ending
                 yield from (("line", line) for line in lines)
-                if number > seen and frame is not None:
-                    seen = number
-                    yield "frame", frame
+                if frames:
+                    yield "frames", frames
                 if ending is not None:
                     yield ending
                     return
@@ -136,7 +143,7 @@ class LivePage:
 
     def _wait_for_more(self, sent: int, seen: int) -> bool:
         def is_more() -> bool:
-            return sent < self._line_count or seen < self._frame[0] or self._ending is not None
+            return sent < self._line_count or seen < self._frame_count or self._ending is not None
 
         return self._changed.wait_for(is_more, SILENCE_S)
 

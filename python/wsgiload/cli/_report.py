@@ -108,7 +108,7 @@ def _report_one(
         print_sweep(summary, terminal())
     else:
         print_first_screen(summary, terminal())
-    say(f"report: {write_html(run, aggregate, texts)}")
+    say(f"report: {write_html(run, aggregate, texts, summary)}")
     return summary.recommendations or ()
 
 

@@ -6,11 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
+from wsgiload.analysis.repeats import NOTHING_LEARNED, Learned, Session, learn, session_of
 from wsgiload.documents.codec import read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
-from wsgiload.foreign_files import RefusedFile
+from wsgiload.foreign_files import RefusedFile, require_plain
+from wsgiload.results import stored_summary
+
+# Newer runs say more about a host than older ones.
+MAX_SIBLINGS = 50
+BUNDLED_APPS = ("wsgiload", "catalogue", "apps")
 
 
 @contextmanager
@@ -29,7 +37,7 @@ def reporting_damage(*runs: Path) -> Iterator[None]:
 
 def read_summary(run: Path) -> Summary:
     """Read the summary of a run directory. Raises UsageError if there is none."""
-    return read(Summary, run / "summary.json")
+    return stored_summary.read_summary(run, is_lean=True)
 
 
 def host_of(run: Path) -> HostFacts | None:
@@ -40,3 +48,33 @@ def host_of(run: Path) -> HostFacts | None:
         raise
     except UsageError:
         return None  # a summary can be compared without run.json
+
+
+def learned_for(first: Path, second: Path) -> Learned:
+    """What the runs in the folders of these two show about the spread between sessions on the host
+    of the first. The second one does not count, because it is what the question is about."""
+    one = read_session(first)
+    if one is None:
+        return NOTHING_LEARNED
+    known = {run.resolve() for run in (first, second)}
+    siblings = {
+        run.resolve(): run
+        for folder in (first.resolve().parent, second.resolve().parent)
+        for run in folder.iterdir()
+        if (run / "summary.json").exists() and run.resolve() not in known
+    }
+    newest = sorted(siblings.values(), key=lambda run: run.name)[-MAX_SIBLINGS:]
+    sessions = (read_session(run) for run in newest)
+    return learn(one, [session for session in sessions if session is not None])
+
+
+def read_session(run: Path, summary: Summary | None = None) -> Session | None:
+    """A stored sweep as a session; None if it cannot be read or used."""
+    try:
+        require_plain(run)
+        info = read(RunInfo, run / "run.json")
+        folder = msgspec.json.decode(info.plan, type=dict[str, object]).get("app_dir")
+        is_bundled = Path(str(folder)).parts[-len(BUNDLED_APPS) :] == BUNDLED_APPS
+        return session_of(summary or read_summary(run), info.host, is_bundled=is_bundled)
+    except (UsageError, ValueError, ArithmeticError, LookupError, OSError):
+        return None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wsgiload.analysis.run_trend import MIN_STORED_RUNS, StoredRun, trend_of
 from wsgiload.cli._output import complain
-from wsgiload.cli._stored_runs import read_summary, reporting_damage
+from wsgiload.cli._stored_runs import read_session, read_summary, reporting_damage
 from wsgiload.documents.codec import read
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.errors import EXIT_OK, UsageError
@@ -69,7 +69,13 @@ def _read(folder: Path) -> StoredRun:
     except ValueError:
         cause = f"{folder / 'run.json'}: {info.started_utc!r} is not a start time"
         raise UsageError(cause, "restore it, or omit this run") from None
-    run = StoredRun(folder.name, started.replace(tzinfo=started.tzinfo or UTC), summary, info.host)
+    run = StoredRun(
+        folder.name,
+        started.replace(tzinfo=started.tzinfo or UTC),
+        summary,
+        info.host,
+        read_session(folder, summary),
+    )
     with reporting_damage(folder):
         trend_of([run])  # so that the message names only this run
     return run

@@ -61,13 +61,14 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     server is unknown."""
     tied_with: tuple[str, ...]
     """Ranked servers at this load level whose difference from this server is within the noise; both
-    confidence intervals are bounded.
-    Source: comparisons; with fewer than four runs, overlapping confidence intervals or, in a closed
-    loop, goodputs within 10 %; in a race without a winner, the contenders."""
+    confidence intervals are bounded. Source: comparisons that exclude a difference of 30 %; with
+    fewer than four runs, overlapping confidence intervals or, in a closed loop, goodputs within
+    10 %; in a race without a winner, the contenders."""
     undecided_with: tuple[str, ...] = ()
-    """Ranked servers at this load level whose order relative to this server is not known: a
+    """Ranked servers at this load level whose order relative to this server is not known: with at
+    least four runs, the difference is not significant, but may exceed 30 %; with fewer, a
     confidence interval of p99 is unbounded or missing, and neither p50 nor p90 differs clearly.
-    Source: cells."""
+    Source: cells, comparisons."""
     error_ratio: NonNegativeFloat = 0.0
     """Share of the scheduled requests that failed, except requests that the generator did not send
     or stopped waiting for at the end. Source: outcomes."""
@@ -110,8 +111,8 @@ class Answer(Document, frozen=True, kw_only=True):
     the commands start the recommended server of the first app that has one. Source: settings. Null:
     stored by an older version, no server is recommended, or several apps without an objective."""
     needs: str | None
-    """What is needed for a decision. Null: `status` is `decided`, nothing was measured, or the
-    report suggests no way to separate tied servers."""
+    """What is needed for a decision, or to meet an objective that was missed. Null: neither is
+    needed, or nothing was measured."""
     warnings: tuple[str, ...]
     """Warnings about the conclusion, the most important first."""
     ranking: tuple[RankingLevel, ...]

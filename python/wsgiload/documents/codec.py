@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from wsgiload.documents.capacity import CapacityResult
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
@@ -34,7 +35,7 @@ from wsgiload.foreign_text import visible, visible_json
 SCHEMA_VERSION: Final = 1
 _NAME_A_RUN = "name a run directory, such as .wsgiload/runs/<run>"
 
-T = TypeVar("T", LoadReport, Summary, CapacityResult, RunInfo)
+T = TypeVar("T", LoadReport, Summary, CapacityResult, RunInfo, CellResult)
 
 
 class _Versioned(msgspec.Struct):
@@ -46,6 +47,7 @@ class _Versioned(msgspec.Struct):
 _TITLES: dict[type, str] = {
     LoadReport: "load report",
     Summary: "summary of a sweep",
+    CellResult: "result of a cell",
     CapacityResult: "result of a capacity search",
     RunInfo: "description of a run",
 }
@@ -88,8 +90,36 @@ def read(kind: type[T], path: Path) -> T:
     return document
 
 
+_SummaryParts = msgspec.defstruct(
+    "_SummaryParts",
+    [
+        (one.name, tuple[msgspec.Raw, ...] if one.name == "cells" else one.type, one.default)
+        if not one.required
+        else (one.name, tuple[msgspec.Raw, ...] if one.name == "cells" else one.type)
+        for one in msgspec.structs.fields(Summary)
+    ],
+    kw_only=True,
+    forbid_unknown_fields=True,
+)
+
+
+def read_cellwise(path: Path, keep: Callable[[CellResult], CellResult]) -> Summary:
+    """A summary of which only what ``keep`` returns of each cell stays in memory. Raises like
+    ``read``."""
+    try:
+        parts: Any = decode_json(read_file(SUMMARY, path), _SummaryParts)
+        require_entries(SUMMARY, path, len(parts.cells))
+        cells = tuple(keep(decode_json(bytes(cell), CellResult)) for cell in parts.cells)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, FileNotFoundError):
+        return read(Summary, path)  # names what is wrong with the whole document
+    others = {name: getattr(parts, name) for name in parts.__struct_fields__ if name != "cells"}
+    return Summary(**others, cells=cells)
+
+
 def encode(
-    document: LoadPlan | LoadReport | Summary | CapacityResult | RunInfo, *, indent: int = 0
+    document: LoadPlan | LoadReport | Summary | CellResult | CapacityResult | RunInfo,
+    *,
+    indent: int = 0,
 ) -> str:
     """The document as JSON."""
     text = encode_bytes(document)

@@ -63,9 +63,9 @@ class ComparedFigure(Document, frozen=True, kw_only=True):
     """Lower and upper end of the 95 % confidence interval of `factor`. Unit: ratio. Source:
     rounds."""
     p_adjusted: Share
-    """p-value, adjusted for all pairs with this app at this load level (Holm's adjustment). In a
-    race, it is adjusted for all pairs and interim analyses (Bonferroni's adjustment). Unit: 0 to 1.
-    Source: rounds."""
+    """p-value, adjusted for all comparisons of the report, of all figures (weighted Holm
+    adjustment). In a race, it is adjusted for all comparisons and interim analyses (Bonferroni's
+    adjustment). Unit: 0 to 1. Source: rounds."""
     margin: NonNegativeFloat
     """Upper bound on the relative difference between the two figures, with 95 % confidence, from
     two one-sided tests. Unit: ratio. Source: rounds."""
@@ -109,13 +109,13 @@ class Comparison(Document, frozen=True, kw_only=True):
     interim analyses. Unit: ratio. Source: rounds. Null: no conclusion is possible (see
     `reason`)."""
     p: Share | None
-    """p-value of a two-sided paired t test or, for two stored runs, of a permutation test. In a
-    race, it is adjusted for the interim analyses. Unit: 0 to 1. Source: rounds. Null: no conclusion
-    is possible (see `reason`)."""
-    p_adjusted: Share | None
-    """p-value, adjusted for all pairs with this app at this load level (Holm's adjustment). In a
-    race, it is adjusted for all pairs and interim analyses (Bonferroni's adjustment). Unit: 0 to 1.
+    """p-value of a two-sided paired t test or, for two stored runs, of Welch's t test with the
+    variance between sessions. In a race, it is adjusted for the interim analyses. Unit: 0 to 1.
     Source: rounds. Null: no conclusion is possible (see `reason`)."""
+    p_adjusted: Share | None
+    """p-value, adjusted for all comparisons of the report, of all figures (weighted Holm
+    adjustment). In a race, it is adjusted for all comparisons and interim analyses (Bonferroni's
+    adjustment). Unit: 0 to 1. Source: rounds. Null: no conclusion is possible (see `reason`)."""
     aa_factor: float | None
     """Largest ratio between the figures of one server under two names (A/A test), with this app at
     this load level. Unit: ratio. Source: rounds. Null: in a race, for two stored runs,
@@ -135,6 +135,13 @@ class Comparison(Document, frozen=True, kw_only=True):
     """The offered rate divided by the lower of the two servers' maximum goodputs; for two stored
     runs, by the server's maximum goodput. Unit: ratio. Source: cells. Null: closed loop, sessions,
     a race, or a server that was never saturated."""
+    session_spread: NonNegativeFloat | None = None
+    """Standard deviation of the figure between sessions of an unchanged server, which `interval_95`
+    and `p` include. Unit: ratio. Source: stored runs. Null: no stored runs are compared, or no
+    conclusion is possible (see `reason`)."""
+    session_repeats: NonNegativeInt | None = None
+    """Number of repeated stored runs that `session_spread` is learned from; 0: it is assumed. Unit:
+    runs. Source: stored runs. Null: as in `session_spread`."""
     others: tuple[ComparedFigure, ...] = ()
     """Comparisons by the other figures (p50, p99, goodput), if both servers have a value in every
     round. Source: rounds."""

@@ -19,7 +19,7 @@ from wsgiload.documents.base import (
 )
 
 Unit = Literal["ns", "per_s", "ratio", "cores", "bytes", "count"]
-Status = Literal["valid", "warn", "invalid", "failed"]
+Status = Literal["valid", "disturbed", "invalid", "failed"]
 
 
 class PageRun(Document, frozen=True):
@@ -30,7 +30,7 @@ class PageRun(Document, frozen=True):
     run: PositiveInt
     """Number of the run."""
     status: Status
-    """Verdict of the cell."""
+    """Whether the trial counts, and whether something other than the server disturbed it."""
     value: NonNegativeFloat | None
     """Value of the figure. Null: unknown, or no finite value."""
     is_endless: bool
@@ -89,8 +89,6 @@ class PagePanel(Document, frozen=True):
     """Whether the panel has a line on which the value equals the position."""
     lines: tuple[PageLine, ...]
     """Limits, drawn as lines."""
-    empty: str | None
-    """Why the panel is empty. Null: the panel is not empty."""
     series: tuple[PageSeries, ...]
     """The servers of the panel."""
 
@@ -108,7 +106,9 @@ class PageChart(Document, frozen=True):
     chosen: str
     """Panel that is shown first; empty without `choice`."""
     panels: tuple[PagePanel, ...]
-    """Panels of the chart."""
+    """Panels of the chart; none is empty."""
+    absent: tuple[str, ...]
+    """Panels without data, each with the reason."""
 
 
 class PageUses(Document, frozen=True):
@@ -194,34 +194,6 @@ class PageTimeline(Document, frozen=True):
     """Memory limit of the server. Null: no limit was enforced."""
 
 
-class PageFactor(Document, frozen=True):
-    """One row of the forest plot."""
-
-    name: str
-    """The two servers and the load level."""
-    value: NonNegativeFloat
-    """The factor."""
-    low: NonNegativeFloat
-    """Lower end of the factor's 95 % confidence interval."""
-    high: NonNegativeFloat
-    """Upper end of the factor's 95 % confidence interval."""
-    is_finding: bool
-    """Whether the comparison has a conclusion: the servers differ, or they are equivalent."""
-    is_chance: bool
-    """Whether both are the same server, so that any difference is noise."""
-
-
-class PageForest(Document, frozen=True):
-    """Comparisons, each as a factor with its confidence interval."""
-
-    title: str
-    """The compared figure, and which server's figure is divided by which."""
-    margin: tuple[NonNegativeFloat, NonNegativeFloat]
-    """Range of factors within which two servers are equivalent."""
-    rows: tuple[PageFactor, ...]
-    """The comparisons."""
-
-
 class PageObjective(Document, frozen=True):
     """One condition of the objective of a capacity search."""
 
@@ -266,11 +238,12 @@ class PageSearch(Document, frozen=True):
     trials: tuple[PageTrial, ...]
     """Trials in the order in which they ran."""
     bracket: tuple[PositiveFloat | None, PositiveFloat | None]
-    """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: no such bound was found."""
+    """Nearest measured rates around the capacity that met and missed the objective. Unit: 1/s.
+    Null: an entry: no such trial."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """95 % confidence interval of the capacity. Unit: 1/s. Null: unknown."""
     rate_per_s: PositiveFloat | None
-    """The confirmed rate. Unit: 1/s. Null: no rate was confirmed."""
+    """The capacity. Unit: 1/s. Null: unknown."""
 
 
 class PageBar(Document, frozen=True):
@@ -319,8 +292,6 @@ class PageData(Document, frozen=True):
     """Charts by load level, and charts of the same type."""
     timelines: tuple[PageTimeline, ...]
     """Charts of cells over time."""
-    forest: PageForest | None
-    """Forest plot of the comparisons. Null: nothing was compared."""
     breakdown: PageBreakdown | None
     """Latency breakdown of the slowest requests. Null: the parts of their response times are
     unknown."""

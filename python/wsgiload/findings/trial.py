@@ -231,7 +231,7 @@ FAILURE = Finding(
 def failed_step(failure: CellFailure, *, has_load: bool) -> Fired:
     """A step of a cell failed. Its message contains the fix."""
     without_load: Blame = "server" if has_load else "client"
-    blames: dict[str, Blame] = {"load": without_load, "limits": "host"}
+    blames: dict[str, Blame] = {"load": without_load, "limits": "host", "port": "host"}
     blame = blames.get(failure.step, FAILURE.blame)
     fired = FAILURE.fired(failure.message, 1, 0, level="invalid", blame=blame)
     return replace(fired, fix=None)

@@ -88,6 +88,14 @@ class LoadSettings(LoadOptions):
         """The duration from the first scheduled send to the end of the last request."""
         return self.warmup_ns + self.duration_ns + self.cooldown_ns
 
+    def warmed(self, warmup_s: float | None) -> LoadSettings:
+        """The same with a server's own warm-up: 0 for none, otherwise at least this."""
+        if warmup_s is None:
+            return self
+        if warmup_s == 0:
+            return replace(self, warmup=0.0, warmup_requests=None)
+        return replace(self, warmup=max(self.warmup, warmup_s))
+
     def warmup_ns_at(self, schedule: Level | LoadProfile) -> int:
         """The warm-up at one level: at least the requested time and number of requests."""
         rate = schedule.rate_per_s if isinstance(schedule, Level) else None

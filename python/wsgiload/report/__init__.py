@@ -93,10 +93,16 @@ def write_load(path: Path, load: LoadReport, samples: Sequence[Sample] = ()) -> 
     write_named(path, text.encode())
 
 
-def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:
-    """Write report.html into the run directory and return its path."""
+def write_html(
+    run_dir: Path,
+    method: Method | None = None,
+    slo: Sequence[str] = (),
+    summary: Summary | None = None,
+) -> Path:
+    """Write report.html into the run directory and return its path. ``summary``: with its
+    conclusions, if it was read before."""
     from wsgiload.report import capacity_page, html, page
 
     if is_capacity_run(run_dir):
         return page.write(run_dir / "report.html", capacity_page.render(run_dir))
-    return html.write_html(run_dir, method, slo)
+    return html.write_html(run_dir, method, slo, summary)

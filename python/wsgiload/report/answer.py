@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from wsgiload.analysis.answered import are_open
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.races import after_qualifying, race_at, ranked_by_race
 from wsgiload.analysis.ranking import rank
@@ -116,11 +117,12 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
         status, sentence = "undecided", quick_look(best, main, contenders)
         needs = compare_needs(summary)
     elif best.undecided_with:
-        status, sentence = "undecided", quick_look(best, main, contenders)
-        needs = duration_needs(main) or compare_needs(summary)
+        status = "undecided"
+        sentence = quick_look(best, main, contenders, summary.comparisons or ())
+        needs = duration_needs(main) or separating_needs(summary, best, main, contenders)
+        needs = needs or compare_needs(summary)
     elif best.tied_with:
         status, sentence = "tie", tie(best, main, contenders, summary.comparisons or ())
-        needs = separating_needs(summary, best, main, contenders)
     else:
         status, sentence = "decided", winner(best, main, contenders, summary.comparisons or ())
 
@@ -164,7 +166,7 @@ def _of_objective(
         errors = errors_to_resolve(summary.cells, ranking[-1])
         open_needs = open_needs if errors is None else [errors]
     has_ties = any(one.recommended is not None and one.recommended.tied for one in entries)
-    status: Status = "undecided" if open_needs else "tie" if has_ties else "decided"
+    status: Status = "undecided" if are_open(entries) else "tie" if has_ties else "decided"
     label = decided[0].recommended.server if decided and decided[0].recommended else None
     entry = next((one for level in ranking for one in level.entries if one.label == label), None)
     command_line = None if entry is None else start_of(summary.cells, entry.cell_ids)

@@ -30,16 +30,15 @@ def separating_needs(
     main: RankingLevel,
     contenders: Sequence[RankingEntry],
 ) -> str | None:
-    """The runs required to separate tied servers, given the variation between these runs; None if
-    the planned difference is excluded or would require too many runs."""
+    """The runs required to separate servers, given the variation between these runs; None if that
+    would require too many, or if nothing was compared."""
     figure = "goodput" if main.rate is None else "p99"
     comparisons = summary.comparisons or ()
-    with_ties = _with_margin(best, main, figure, comparisons)
-    margins = [one.margin for one in with_ties if one.margin is not None]
-    if not margins or max(margins) < PLANNED_FACTOR - 1:
+    open_pairs = _with_margin(best, main, figure, comparisons)
+    if not open_pairs:
         return None
-    runs = runs_needed(math.comb(len(contenders), 2), typical_deviation(with_ties))
-    rounds = max(one.rounds for one in with_ties)
+    runs = runs_needed(math.comb(len(contenders), 2), typical_deviation(open_pairs))
+    rounds = max(one.rounds for one in open_pairs)
     if not rounds < runs < MAX_RUNS:
         return None
 
@@ -53,10 +52,10 @@ def separating_needs(
 def _with_margin(
     best: RankingEntry, main: RankingLevel, figure: str, comparisons: Sequence[Comparison]
 ) -> list[Comparison]:
-    with_ties = (
-        comparison_of(best.label, name, main, figure, comparisons) for name in best.tied_with
+    open_pairs = (
+        comparison_of(best.label, name, main, figure, comparisons) for name in best.undecided_with
     )
-    return [one for one in with_ties if one is not None and one.margin is not None]
+    return [one for one in open_pairs if one is not None and one.margin is not None]
 
 
 def _span(summary: Summary, runs: int) -> str:

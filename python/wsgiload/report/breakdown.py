@@ -10,24 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wsgiload.attribution.exposure import tail_of
-from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.page_data import PageBar, PageBars, PageBreakdown
 from wsgiload.report import words
 from wsgiload.report.cells import Cell, Sweep, conditions
 from wsgiload.report.grids import Grid
+from wsgiload.report.load_digest import PARTS, LoadDigest
 from wsgiload.report.page import Chart
 
-PARTS = ("pool wait", "connect", "first byte", "transfer", "send lag")
 NAME = "tail"
 READING = (
     "Mean over the slowest 1 % of the requests of each run (at least ten requests). Invalid runs "
     "and failed requests are excluded. Pool wait: until a connection is free. First byte: from the "
     "send to the first byte of the response, including the wait in the server's accept queue. Send "
-    "lag: the generator's delay."
+    "lag: the generator's delay. The lengths of the bars are logarithmic; each part has its share "
+    "of its bar."
 )
 
-Loads = Mapping[str, LoadReport]
+Loads = Mapping[str, LoadDigest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +64,13 @@ def breakdowns(sweep: Sweep, loads: Loads) -> list[Breakdown]:
 def _breakdown(label: str, load: float, cells: Sequence[Cell], loads: Loads) -> Breakdown | None:
     requests, failed, sums = 0, 0, [0] * len(PARTS)
     for cell in cells:
-        report = loads.get(cell.id)
-        for parts in _slowest(report) if report is not None and cell.usable else ():
-            if parts is None:
-                failed += 1
-                continue
-            requests += 1
-            sums = [total + part for total, part in zip(sums, parts, strict=True)]
+        digest = loads.get(cell.id)
+        if digest is None or not cell.usable:
+            continue
+        requests, failed = requests + digest.slowest, failed + digest.failed
+        if digest.slowest:
+            sums = [total + part for total, part in zip(sums, digest.sums_ns, strict=True)]
     return Breakdown(label, load, requests, failed, tuple(sums)) if requests else None
-
-
-def _slowest(report: LoadReport) -> list[tuple[int, ...] | None]:
-    """The parts of each of the slowest requests, in the order of PARTS; None for a failure."""
-    tail, flights = tail_of(report), report.flights
-    if tail is None or flights is None:
-        return []
-    components: list[tuple[int, ...] | None] = []
-    for (start_ns, end_ns), parts in zip(tail.slowest, flights.slowest_parts, strict=False):
-        left_ns = None if parts is None else end_ns - start_ns - sum(parts)
-        components.append(None if parts is None or left_ns is None else (*parts, max(0, left_ns)))
-    return components
 
 
 def drawn(sweep: Sweep, bars: Sequence[Breakdown]) -> PageBreakdown | None:

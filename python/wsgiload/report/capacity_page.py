@@ -32,7 +32,7 @@ _DOWNLOADS = (
     ("intervals.csv", "text/csv"),
     ("resources.csv", "text/csv"),
 )
-_CONDITIONS = ("slo", "arrivals", "keepalive", "duration_s", "confirm_duration_s", "width", "url")
+_CONDITIONS = ("slo", "arrivals", "keepalive", "budget_s", "width", "url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _over_time(files: RunFiles | None) -> _OverTime:
         return _OverTime((), [], 0)
     sweep = read_sweep(files.summary)
     strips = timelines.strips_of(sweep, files)
-    recorded = sum(bool(files.intervals.get(cell.id)) for cell in sweep.cells)
+    recorded = sum(cell.id in files.recorded for cell in sweep.cells)
     drawn = timelines.drawn(sweep, strips)
     return _OverTime(drawn, timelines.groups_of(sweep, strips), recorded - len(strips))
 
@@ -150,6 +150,7 @@ def searches(
     return tuple(
         _search(server, [parse_threshold(text) for text in slo], loads, _name(place))
         for place, server in enumerate(servers)
+        if any(trial.rate_per_s is not None for trial in server.trials)
     )
 
 

@@ -31,14 +31,13 @@ class ChangePage:
     note: str
     sentences: list[tuple[str, str]]
     unlike: list[str]
-    forest: page.Chart | None
+    forest: forest.Forest | None
     charts: list[page.Chart]
     palette: page.Palette
 
 
 def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
     """The page as HTML."""
-    factors = forest.forest_data(change.comparisons, "second run / first run", _name)
     sweep = _overlaid(summaries)
     drawn = panels.all_charts(sweep)
     shown = ChangePage(
@@ -48,12 +47,14 @@ def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
         note=NOTE,
         sentences=[(change_sentence(entry), entry.conclusion) for entry in change.comparisons],
         unlike=list(change.unlike),
-        forest=None if factors is None else _forest(change.comparisons),
+        forest=forest.forest_of(
+            change.comparisons, "Ratios between the runs", "second run / first run", "", _name
+        ),
         charts=_charts(sweep, drawn),
         palette=page.palette(),
     )
     data = msgspec.structs.replace(
-        page.nothing_drawn(sweep.labels), runs_each=len(_RUNS), charts=drawn, forest=factors
+        page.nothing_drawn(sweep.labels), runs_each=len(_RUNS), charts=drawn
     )
     return page.render("change.html.j2", shown, data)
 
@@ -88,24 +89,22 @@ def _of_run(cell: Cell, run: str) -> Cell:
 
 def _charts(sweep: Sweep, drawn: Sequence[PageChart]) -> list[page.Chart]:
     """The curves, each with its table."""
-    readings = (
-        (findings.RESPONSE_TIME_READING, grids.of_times(sweep, {})),
-        (findings.GOODPUT_READING, grids.of_columns(sweep, grids.GOODPUT_COLUMNS)),
-        (findings.RESOURCE_READING, grids.of_columns(sweep, grids.RESOURCE_COLUMNS)),
-        (findings.SPECTRUM_READING, grids.of_spectrum(sweep)),
-    )
+    readings = {
+        "response-time": (findings.RESPONSE_TIME_READING, grids.of_times(sweep, {})),
+        "goodput": (
+            findings.GOODPUT_READING,
+            grids.of_columns(sweep, grids.GOODPUT_COLUMNS),
+        ),
+        "resources": (
+            findings.RESOURCE_READING,
+            grids.of_columns(sweep, grids.RESOURCE_COLUMNS),
+        ),
+        "spectrum": (findings.SPECTRUM_READING, grids.of_spectrum(sweep)),
+    }
     return [
-        page.Chart(chart.name, chart.label, "", reading, grid)
-        for chart, (reading, grid) in zip(drawn, readings, strict=True)
+        page.Chart(chart.name, chart.label, "", *readings[chart.name], chart.absent)
+        for chart in drawn
     ]
-
-
-def _forest(comparisons: Sequence[Comparison]) -> page.Chart:
-    """The factors as a chart."""
-    rows = forest.drawable(comparisons)
-    numbers = tuple((_name(entry), *forest.row_numbers(entry)) for entry in rows)
-    grid = grids.Grid(("server", *forest.HEADINGS[1:]), numbers)
-    return page.Chart("forest", "Ratios between the runs", "", forest.READING, grid)
 
 
 def _name(entry: Comparison) -> str:

@@ -14,7 +14,7 @@ from wsgiload.report import words
 from wsgiload.report.answer_box import AnswerBox, markdown_of
 from wsgiload.report.cautions import at_most_five
 from wsgiload.report.cells import Cell, Sweep, median_of, median_upper_ns
-from wsgiload.report.over_runs import change_sentence, load_words
+from wsgiload.report.over_runs import change_sentence, load_words, sessions_note
 from wsgiload.statistics.effect import MIN_RUNS
 from wsgiload.units import three_digits
 
@@ -67,7 +67,9 @@ def _sentence(ranked: Sequence[Comparison]) -> str:
     same = sum(entry.conclusion == "same" for entry in ranked)
     verb = "is" if same == 1 else "are"
     known = f"; {same} of {all_of_them} {verb} equivalent within ±5 %" if same else ""
-    return f"No significant difference in {ranked[0].figure}{known}."
+    return (
+        f"No significant difference in {ranked[0].figure}{known}. {sessions_note(ranked)}".rstrip()
+    )
 
 
 def _needs(ranked: Sequence[Comparison]) -> str | None:

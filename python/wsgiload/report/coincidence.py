@@ -21,7 +21,14 @@ from wsgiload.report import words
 from wsgiload.report.cells import Cell
 
 # What happened to the server itself, in the order of the first screen.
-NEAREST = ("throttling", "backlog_overflow", "memory_pressure", "pause", "busy_pause")
+NEAREST = (
+    "throttling",
+    "backlog_overflow",
+    "memory_pressure",
+    "pause",
+    "busy_pause",
+    "worker_imbalance",
+)
 # An event is named on the first screen if it overlapped with this share of the slowest requests.
 MIN_COVERED = 0.5
 

@@ -82,12 +82,14 @@ def to_run(settings: ServerSettings) -> str:
     lines = []
     if settings.system_packages:
         lines.append(f"apt-get install {shlex.join(settings.system_packages)}  # as root")
+    is_pypy = (settings.versions.python or "").startswith("PyPy")
+    pip = "pypy3 -m venv pypy && pypy/bin/pip" if is_pypy else "pip"
     if settings.requirements:
-        lines.append(f"pip install {shlex.join(settings.requirements)}")
+        lines.append(f"{pip} install {shlex.join(settings.requirements)}")
     lines += [
         f"{command_line('servers', 'script', script)} > {shlex.quote(script)}" for script in scripts
     ]
-    return "\n".join([*lines, command])
+    return "\n".join([*lines, f"pypy/bin/{command}" if is_pypy else command])
 
 
 def _named_packages(command: str, requirements: Sequence[str]) -> list[str]:

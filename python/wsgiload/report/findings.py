@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from wsgiload.analysis.ranking import SUSTAINED_GOODPUT, SUSTAINED_RATIO
 from wsgiload.documents.cell_result import AppliedLimits
-from wsgiload.documents.load_report import GeneratorUsage, LoadReport
+from wsgiload.documents.load_report import GeneratorUsage
 from wsgiload.report import words
 from wsgiload.report.cells import (
     Cell,
@@ -22,6 +22,7 @@ from wsgiload.report.cells import (
     median_upper_ns,
     quantile_ns,
 )
+from wsgiload.report.load_digest import LoadDigest
 from wsgiload.report.strip import Strip
 
 NOTABLE_THROTTLING = 0.01
@@ -141,7 +142,7 @@ def _goodput_per_s(cell: Cell) -> float | None:
     return cell.goodput_per_s
 
 
-def generator_facts(sweep: Sweep, loads: Mapping[str, LoadReport]) -> list[str]:
+def generator_facts(sweep: Sweep, loads: Mapping[str, LoadDigest]) -> list[str]:
     """How the load generator performed."""
     clients = [load.client for load in loads.values() if load.client is not None]
     return [
@@ -320,10 +321,11 @@ def _growth(sweep: Sweep) -> str:
 RESPONSE_TIME_READING = (
     "Response times cover all scheduled requests and start at the scheduled send time. Dots are "
     "runs, lines connect the medians over runs, and bands span the runs' 95 % confidence "
-    "intervals. Hollow markers are invalid trials. Points in the shaded strip at the top have no "
-    "finite value. A cross means that the server failed; any other marker means that too many "
-    "requests failed or timed out. If only a lower bound of the quantile is known, a dotted line "
-    "ends at this bound. A number beside a point in the strip is the number of runs that it "
+    "intervals. Hollow markers are invalid trials, and ringed ones disturbed trials. Points in the "
+    "shaded strip at the top have no finite value. A cross means that the server failed; any other "
+    "marker means that too many requests failed or timed out. If only a lower bound of the "
+    "quantile is known, a dotted line ends at this bound. A number beside a point in the strip is "
+    "the number of runs that it "
     "represents."
 )
 

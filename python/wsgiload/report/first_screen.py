@@ -45,7 +45,7 @@ def first_screen(summary: Summary) -> AnswerBox:
     """The first screen."""
     answer = summary.answer or answer_of(summary)
     tables = [
-        table_of(level, answer.ranking, is_placed=not _has_failed(level, summary))
+        table_of(level, answer.ranking, is_placed=not has_failed(level, summary))
         for level in shown_levels(answer, summary)
     ]
     shown = AnswerBox(
@@ -67,7 +67,10 @@ def first_screen(summary: Summary) -> AnswerBox:
 
 
 def _needs_label(answer: Answer, summary: Summary) -> str:
-    """The label of the fix: whether it confirms the ranking or decides it."""
+    """The label of the fix: whether it confirms the ranking, decides it, or meets an objective that
+    was clearly missed."""
+    if summary.recommendations and answer.status != "undecided":
+        return "To meet the objective"
     first = [ranked(level)[:1] for level in shown_levels(answer, summary)]
     leads = len(first) == 1 and any(
         not (entry.tied_with or entry.undecided_with) for entry in first[0]
@@ -82,7 +85,7 @@ def shown_levels(answer: Answer, summary: Summary) -> list[RankingLevel]:
     return decisive_levels(answer.ranking, summary)
 
 
-def _has_failed(level: RankingLevel, summary: Summary) -> bool:
+def has_failed(level: RankingLevel, summary: Summary) -> bool:
     """Whether the race at this level ended without any contender, so that no server has a place."""
     race = race_at(summary.races, level)
     return race is not None and race.outcome == "failed"
@@ -108,14 +111,14 @@ def table_of(
         *(f"{name}{SERVICE_CPU}" for name in services),
         "memory",
     ]
-    places = _places(level.entries) if is_placed else {}
+    places = places_of(level.entries) if is_placed else {}
     rows = [
         [
             places.get(entry.label, words.MISSING),
             entry.label,
             _number(entry.workers),
             _number(entry.threads),
-            _figure(entry, is_open=is_open),
+            figure_text(entry, is_open=is_open),
             *(_elsewhere(entry.label, one) for one in others),
             words.format_duration_ns(entry.p50_ns),
             words.format_cores(entry.cpu_cores_mean),
@@ -127,7 +130,7 @@ def table_of(
     return headings, rows
 
 
-def _places(entries: Sequence[RankingEntry]) -> dict[str, str]:
+def places_of(entries: Sequence[RankingEntry]) -> dict[str, str]:
     """The place of each server; servers whose order relative to the first of their group is not
     known share it."""
     places: dict[str, int] = {}
@@ -151,7 +154,7 @@ def _places(entries: Sequence[RankingEntry]) -> dict[str, str]:
     return {entry.label: words_of.get(entry.label, words.MISSING) for entry in entries}
 
 
-def _figure(entry: RankingEntry, *, is_open: bool) -> str:
+def figure_text(entry: RankingEntry, *, is_open: bool) -> str:
     if entry.status in ("failed", "invalid") or (entry.status != "ranked" and is_open):
         answered = (
             f" (goodput {words.format_measured_per_s(entry.goodput_per_s)})"

@@ -1,21 +1,55 @@
-"""The comparisons as a forest plot: one row per pair and load level with its factor and interval,
-and the equivalence margin. It draws no conclusions; ``comparison`` does.
+"""The comparisons as a forest plot: one row per pair and load level with its ratio and interval on
+a logarithmic axis, and the equivalence margin. It draws no conclusions; ``comparison`` does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from wsgiload.documents.over_cells import Comparison
-from wsgiload.documents.page_data import PageFactor, PageForest
 from wsgiload.report import words
-from wsgiload.report.over_runs import factor_of, load_words
+from wsgiload.report.over_runs import factor_of, load_words, ratio_words
+from wsgiload.report.track import axis_of
 from wsgiload.statistics.effect import SAME_WITHIN
-
-Name = Callable[[Comparison], str]
+from wsgiload.units import three_digits
 
 MAX_ROWS = 30
-HEADINGS = ("pair", "ratio", "95 % CI low", "95 % CI high", "p", "adjusted p")
+MARGIN = (1 / (1 + SAME_WITHIN), 1 + SAME_WITHIN)
+READING = (
+    "The band is the equivalence margin of ±5 %. Filled dots: different or equivalent. Hollow "
+    "dots: no significant difference. Grey rows are A/A tests."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ForestRow:
+    """One comparison; ``point`` and ``ends`` are positions in percent of the axis."""
+
+    name: str
+    point: float
+    ends: tuple[float, float]
+    ratio: str
+    p: str
+    p_adjusted: str
+    # The servers differ, or they are equivalent.
+    is_finding: bool
+    # Both are the same server, so that any difference is noise.
+    is_chance: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """The rows with their axis."""
+
+    label: str
+    title: str
+    caption: str
+    margin: tuple[float, float]
+    one: float
+    ticks: list[tuple[float, str]]
+    rows: list[ForestRow]
+    reading: str = READING
 
 
 def drawable(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -25,45 +59,47 @@ def drawable(comparisons: Sequence[Comparison]) -> list[Comparison]:
     return sorted(known, key=lambda entry: not entry.same_server)[:MAX_ROWS]
 
 
-def forest_data(
-    comparisons: Sequence[Comparison],
-    of: str = "first / second server",
-    name: Name | None = None,
-) -> PageForest | None:
-    """The factors of ``drawable``; None if there are none. ``name`` returns the name of a row."""
-    rows = drawable(comparisons)
-    if not rows:
-        return None
-    return PageForest(
-        title=f"{rows[0].figure} ratio: {of}, with 95 % confidence interval",
-        margin=(1 / (1 + SAME_WITHIN), 1 + SAME_WITHIN),
-        rows=tuple(_factor(entry, (name or row_name)(entry)) for entry in rows),
-    )
-
-
-def _factor(entry: Comparison, name: str) -> PageFactor:
-    factor = factor_of(entry)
-    return PageFactor(
-        name=name,
-        value=factor.value,
-        low=factor.low,
-        high=factor.high,
-        is_finding=entry.conclusion in ("different", "same"),
-        is_chance=entry.same_server,
-    )
-
-
 def row_name(entry: Comparison) -> str:
     """ "gthread / sync at 500/s"; marks A/A pairs."""
     lead = "A/A: " if entry.same_server else ""
     return f"{lead}{entry.first} / {entry.second} at {load_words(entry)}"
 
 
-def row_numbers(entry: Comparison) -> tuple[str, ...]:
-    """Factor, interval and both p values of a row, as text."""
-    factor = factor_of(entry)
-    numbers = (factor.value, factor.low, factor.high, factor.p, factor.p_adjusted)
-    return tuple(f"{number:.3g}" for number in numbers)
+def forest_of(
+    comparisons: Sequence[Comparison],
+    label: str,
+    of: str,
+    caption: str,
+    name: Callable[[Comparison], str] = row_name,
+) -> Forest | None:
+    """The ratios ``of`` these comparisons; None if none has an interval."""
+    entries = drawable(comparisons)
+    factors = [factor_of(entry) for entry in entries]
+    ends = [end for factor in factors for end in (factor.low, factor.high)]
+    axis = axis_of([*MARGIN, *ends])
+    if not entries or axis is None:
+        return None
+    return Forest(
+        label=label,
+        title=f"{entries[0].figure} ratio: {of}, with 95 % confidence interval",
+        caption=caption,
+        margin=(axis.at(MARGIN[0]), axis.at(MARGIN[1])),
+        one=axis.at(1),
+        ticks=axis.ticks(lambda tick: f"{three_digits(tick)}×"),
+        rows=[
+            ForestRow(
+                name=name(entry),
+                point=axis.at(factor.value),
+                ends=(axis.at(factor.low), axis.at(factor.high)),
+                ratio=ratio_words(entry),
+                p=f"{factor.p:.3g}",
+                p_adjusted=f"{factor.p_adjusted:.3g}",
+                is_finding=entry.conclusion in ("different", "same"),
+                is_chance=entry.same_server,
+            )
+            for entry, factor in zip(entries, factors, strict=True)
+        ],
+    )
 
 
 def caption(comparisons: Sequence[Comparison]) -> str:
@@ -78,9 +114,3 @@ def caption(comparisons: Sequence[Comparison]) -> str:
         f"{words.plural(len(pairs), 'comparison')}: {counts[0]} different, {counts[1]} equivalent "
         "within ±5 %."
     )
-
-
-READING = (
-    "The band is the equivalence margin of ±5 %. Filled dots: different or equivalent. Hollow "
-    "dots: no significant difference. Grey rows are A/A tests."
-)

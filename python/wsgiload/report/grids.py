@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from wsgiload.documents.load_report import LoadReport
 from wsgiload.report import coincidence, panels, words
 from wsgiload.report.cells import Cell, Sweep, outcome_counts, quantile_ns
 from wsgiload.report.heat import Heat
+from wsgiload.report.load_digest import LoadDigest
 from wsgiload.report.strip import Busy, Strip
 
 _FAILURES = {
@@ -23,7 +23,6 @@ _FAILURES = {
     "unfinished": "unfinished",
     "client_error": "client error",
 }
-_P99 = "0.99"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +81,7 @@ def _service_memory(cell: Cell, name: str) -> str:
     return words.MISSING if used is None else words.format_bytes(used.resources.memory_peak_bytes)
 
 
+DISTURBED: Column = ("disturbed", lambda cell: words.format_seconds(cell.result.disturbed_s))
 _CELL_COLUMNS: tuple[Column, ...] = (
     ("goodput/s", GOODPUT_COLUMNS[3][1]),
     ("ok", GOODPUT_COLUMNS[4][1]),
@@ -99,6 +99,7 @@ _CELL_COLUMNS: tuple[Column, ...] = (
     ("CPU cores", RESOURCE_COLUMNS[0][1]),
     ("memory", RESOURCE_COLUMNS[4][1]),
     ("periods throttled", RESOURCE_COLUMNS[6][1]),
+    DISTURBED,
     ("coincided with", coincidence.names),
 )
 
@@ -122,18 +123,16 @@ def of_columns(sweep: Sweep, columns: Sequence[Column]) -> Grid:
     return Grid(headings, rows)
 
 
-def of_times(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Grid:
+def of_times(sweep: Sweep, loads: Mapping[str, LoadDigest]) -> Grid:
     """Every cell with its quantiles and the confidence interval of its p99."""
 
     def interval(cell: Cell) -> str:
         load = loads.get(cell.id)
-        if load is None or load.response_time_ns is None:
-            return words.MISSING
-        return words.format_interval(load.response_time_ns.intervals_95.get(_P99))
+        return words.MISSING if load is None else words.format_interval(load.p99_interval_ns)
 
     quantiles = [_quantile_column(quantile) for quantile in panels.HEADLINE_QUANTILES]
     interval_column = ("95 % CI of this run's p99 (correct responses)", interval)
-    return of_columns(sweep, (GOODPUT_COLUMNS[4], *quantiles, interval_column))
+    return of_columns(sweep, (GOODPUT_COLUMNS[4], *quantiles, interval_column, DISTURBED))
 
 
 def of_spectrum(sweep: Sweep) -> Grid:
@@ -155,7 +154,9 @@ def of_cells(sweep: Sweep) -> Grid:
 def _cell_row(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
     """The row of one cell. A failed cell without results has its message instead of numbers."""
     version, failure = cell.result.version or words.MISSING, cell.result.failure
-    verdict = f"failed: {failure.step}" if failure is not None else cell.verdict_words()
+    verdict = cell.verdict_words()
+    if failure is not None and cell.status == "failed":
+        verdict = f"failed: {failure.step}"
     lead = (cell.label, version, verdict, *_lead(sweep, cell)[1:])
     if failure is not None and cell.outcomes is None:
         return (*lead, failure.message)
@@ -163,7 +164,7 @@ def _cell_row(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
     return (*lead, *(shown(cell).partition(" (")[0] for _, shown in _CELL_COLUMNS))
 
 
-def of_errors(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Grid:
+def of_errors(sweep: Sweep, loads: Mapping[str, LoadDigest]) -> Grid:
     """Failures by kind; only kinds and cells with failures."""
     failed = [
         cell
@@ -196,7 +197,7 @@ def _count(cell: Cell, kind: str) -> int | None:
     return None if cell.outcomes is None else outcome_counts(cell.outcomes)[kind]
 
 
-def _status_codes(cell: Cell, load: LoadReport | None) -> str:
+def _status_codes(cell: Cell, load: LoadDigest | None) -> str:
     if cell.result.failure is not None:
         return f"failed: {cell.result.failure.step}"
     if load is None or not load.status_codes:

@@ -7,7 +7,6 @@ over time, errors, all cells, plan and host, raw files.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +14,6 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.documents.codec import to_plain
-from wsgiload.documents.load_plan import KeepaliveLimit
-from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.page_data import PageChart
 from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
@@ -37,47 +34,19 @@ from wsgiload.report import (
 )
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.breakdown import Breakdown
-from wsgiload.report.cells import (
-    Cell,
-    Sweep,
-    conditions,
-    finite_median,
-    median_upper_ns,
-    read_sweep,
-)
+from wsgiload.report.cells import Sweep, conditions, read_sweep
 from wsgiload.report.page import Chart, Download, download, facts, nothing_drawn
+from wsgiload.report.ranking_chart import RankingChart, ranking_charts
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip
 from wsgiload.report.timelines import ServerStrips
-from wsgiload.statistics.effect import MIN_RUNS
 
-MAX_GRID_LOADS = 6
 _DOWNLOADS = (
     ("summary.json", "application/json"),
     ("run.json", "application/json"),
     ("intervals.csv", "text/csv"),
     ("resources.csv", "text/csv"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One field of the verdict grid: a sign, p99, and the meaning of the sign."""
-
-    kind: str
-    value: str
-    meaning: str
-    sign: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerRow:
-    """One server of the verdict grid."""
-
-    label: str
-    index: int
-    sentence: str
-    marks: list[Mark]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +63,7 @@ class Remark:
 class OverRuns:
     """The results over several runs."""
 
-    forest: Chart | None
+    forest: forest.Forest | None
     aggregates: grids.Grid
     note: str
     comparisons: list[tuple[str, str]]
@@ -112,10 +81,9 @@ class ReportPage:
     conditions: str
     about: tuple[str, ...]
     answer: AnswerBox
+    rankings: list[RankingChart]
+    cautions: list[str]
     sustained_meaning: str
-    no_inference: str
-    loads: list[str]
-    servers: list[ServerRow]
     status_counts: str
     validity_class: str
     remarks: list[Remark]
@@ -137,9 +105,15 @@ class ReportPage:
     palette: page.Palette
 
 
-def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:
-    """Write report.html into the run directory and return its path."""
-    return page.write(run_dir / "report.html", render(read_run(run_dir, method, slo)))
+def write_html(
+    run_dir: Path,
+    method: Method | None = None,
+    slo: Sequence[str] = (),
+    summary: Summary | None = None,
+) -> Path:
+    """Write report.html into the run directory and return its path. ``summary``: with its
+    conclusions, if it was read before."""
+    return page.write(run_dir / "report.html", render(read_run(run_dir, method, slo, summary)))
 
 
 def render(files: RunFiles) -> str:
@@ -151,7 +125,6 @@ def render(files: RunFiles) -> str:
         nothing_drawn(sweep.labels),
         charts=panels.all_charts(sweep),
         timelines=timelines.drawn(sweep, strips),
-        forest=forest.forest_data(files.summary.comparisons or ()),
         breakdown=breakdown.drawn(sweep, parts),
     )
     shown = _report_page(files, sweep, Drawn(data.charts, strips, parts))
@@ -169,17 +142,21 @@ class Drawn:
 
 def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
     summary = files.summary
+    answer = first_screen.first_screen(summary)
+    rankings = ranking_charts(summary, sweep, answer.cautions)
+    at_rows = [
+        note for one in rankings for group in one.groups for row in group for note in row.notes
+    ]
     return ReportPage(
         title=_page_title(sweep),
         status=words.status_words(summary),
         started=files.run.started_utc,
         conditions=conditions(sweep.experiment),
         about=_about(summary),
-        answer=first_screen.first_screen(summary),
+        answer=answer,
+        rankings=rankings,
+        cautions=[one for one in answer.cautions if one not in at_rows],
         sustained_meaning=findings.sustained_meaning(sweep),
-        no_inference=table.no_inference(sweep.runs) if sweep.runs < MIN_RUNS else "",
-        loads=[sweep.load_words(load) for load in _grid_loads(sweep)],
-        servers=[_server(sweep, index, label) for index, label in enumerate(sweep.labels)],
         status_counts=findings.status_counts(sweep),
         validity_class=_worst(sweep),
         remarks=_remarks(sweep),
@@ -204,12 +181,7 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
 
 def _recorded(sweep: Sweep, files: RunFiles) -> int:
     """The number of cells that can be drawn over time."""
-    return sum(bool(files.intervals.get(cell.id)) for cell in sweep.cells)
-
-
-def _grid_loads(sweep: Sweep) -> tuple[float, ...]:
-    """The load levels of the verdict grid; none if there are too many for its width."""
-    return sweep.loads if len(sweep.loads) <= MAX_GRID_LOADS else ()
+    return sum(cell.id in files.recorded for cell in sweep.cells)
 
 
 def _validity_facts(sweep: Sweep, files: RunFiles) -> list[str]:
@@ -226,9 +198,7 @@ def _with_keepalive(sweep: Sweep, files: RunFiles) -> Sweep:
     if sweep.experiment.keepalive is not None:
         return sweep
     for load in files.loads.values():
-        policy = load.plan.keepalive
-        keepalive = policy.requests if isinstance(policy, KeepaliveLimit) else policy
-        experiment = msgspec.structs.replace(sweep.experiment, keepalive=keepalive)
+        experiment = msgspec.structs.replace(sweep.experiment, keepalive=load.keepalive)
         return replace(sweep, experiment=experiment)
     return sweep
 
@@ -258,75 +228,26 @@ def _each(value: str | tuple[str, ...]) -> str:
     return value if isinstance(value, str) else words.join_words(value)
 
 
-def _server(sweep: Sweep, index: int, label: str) -> ServerRow:
-    return ServerRow(
-        label=label,
-        index=index % len(page.LIGHT),
-        sentence=findings.server_sentence(sweep, label),
-        marks=[_mark(sweep.at(label, load)) for load in _grid_loads(sweep)],
-    )
-
-
-def _mark(cells: tuple[Cell, ...]) -> Mark:
-    if not cells:
-        return Mark("none", words.MISSING, words.NOT_MEASURED)
-    if any(cell.status == "failed" for cell in cells):
-        return Mark("failed", "failed", "the server failed")
-    if all(cell.status == "invalid" for cell in cells):
-        blamed = words.join_words(sorted({cell.blame for cell in cells}))
-        return Mark("invalid", "invalid", f"invalid trial: {blamed}")
-
-    middle = median_upper_ns(cells, 0.99)
-    value = words.format_duration_ns(middle) if middle is not None else _other_p99(cells)
-    if findings.all_sustained(cells):
-        return Mark("kept", value, "sustained", "✓")
-    return Mark("behind", value.partition(" (")[0], "not sustained", "✗")
-
-
-def _other_p99(cells: tuple[Cell, ...]) -> str:
-    """The text if the median p99 is unknown: an imprecise p99 from too few requests, or why it is
-    not finite."""
-    endless = next((cell for cell in cells if cell.upper_ns(0.99) == math.inf), None)
-    if endless is not None:
-        return endless.quantile_words(0.99)
-    usable = [cell for cell in cells if cell.status != "invalid"]
-    bounds = [(cell.result.offered_quantiles_ns or {}).get("0.99") for cell in usable]
-    ends = [None if one is None or one.high is None else float(one.high) for one in bounds]
-    middle = None if None in ends else finite_median(ends)
-    if middle is None:
-        return cells[0].quantile_words(0.99)
-    return words.rough(words.format_duration_ns(middle), is_rough=True)
-
-
 def _worst(sweep: Sweep) -> str:
     statuses = {cell.status for cell in sweep.cells}
     return next((status for status in ("invalid", "failed", "warn") if status in statuses), "valid")
 
 
 def _over_runs(summary: Summary) -> OverRuns:
+    comparisons = summary.comparisons or ()
     aggregates = grids.Grid(
         over_runs.aggregate_headings(summary), tuple(over_runs.aggregate_rows(summary))
     )
     return OverRuns(
-        forest=_forest(summary.comparisons or ()),
+        forest=forest.forest_of(
+            comparisons,
+            "Ratios between servers",
+            "first / second server",
+            forest.caption(comparisons),
+        ),
         aggregates=aggregates,
         note=over_runs.aggregate_note(summary),
         comparisons=over_runs.comparison_lines(summary),
-    )
-
-
-def _forest(comparisons: Sequence[Comparison]) -> Chart | None:
-    """The comparisons as a chart; None if none has an interval."""
-    rows = forest.drawable(comparisons)
-    if not rows:
-        return None
-    numbers = tuple((forest.row_name(entry), *forest.row_numbers(entry)) for entry in rows)
-    return Chart(
-        "forest",
-        "Ratios between servers",
-        forest.caption(comparisons),
-        forest.READING,
-        grids.Grid(forest.HEADINGS, numbers),
     )
 
 
@@ -342,30 +263,30 @@ def _remarks(sweep: Sweep) -> list[Remark]:
 
 def _sweep_charts(sweep: Sweep, files: RunFiles, drawn: Drawn) -> list[Chart]:
     """The charts over the load level, each with its caption and table."""
-    captions = (
-        (
+    captions = {
+        "response-time": (
             findings.response_time_caption(sweep),
             findings.RESPONSE_TIME_READING,
             grids.of_times(sweep, files.loads),
         ),
-        (
+        "goodput": (
             findings.goodput_caption(sweep),
             findings.GOODPUT_READING,
             grids.of_columns(sweep, grids.GOODPUT_COLUMNS),
         ),
-        (
+        "resources": (
             findings.resource_caption(sweep),
             findings.RESOURCE_READING,
             grids.of_columns(sweep, (*grids.RESOURCE_COLUMNS, *grids.service_columns(sweep))),
         ),
-        (
+        "spectrum": (
             findings.spectrum_caption(sweep, sweep.loads),
             findings.SPECTRUM_READING,
             grids.of_spectrum(sweep),
         ),
-    )
+    }
     charts = [
-        Chart(chart.name, chart.label, *words_and_data)
-        for chart, words_and_data in zip(drawn.charts, captions, strict=True)
+        Chart(chart.name, chart.label, *captions[chart.name], chart.absent)
+        for chart in drawn.charts
     ]
     return [*charts, breakdown.chart(sweep, drawn.parts)] if drawn.parts else charts

@@ -42,8 +42,13 @@ def with_errors(level: RankingLevel) -> str:
     )
 
 
-def quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[RankingEntry]) -> str:
-    """The result of too few runs for inference."""
+def quick_look(
+    best: RankingEntry,
+    main: RankingLevel,
+    contenders: Sequence[RankingEntry],
+    comparisons: Sequence[Comparison] = (),
+) -> str:
+    """The result of runs that do not decide."""
     count = len(best.cell_ids)
     runs = words.plural(count, "run")
     where = f"{main.level} (median over runs)" if count > 1 else main.level
@@ -59,15 +64,26 @@ def quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[Rank
         return f"{lead}; {differences} {names} {verb} within the noise.{_lean_words(best, tied)}"
     if best.undecided_with:
         names = words.join_names(list(best.undecided_with))
-        return (
-            f"{lead}. Whether this is lower than that of {names} is not decided: not all "
-            "confidence intervals of p99 are bounded, and p50 and p90 do not differ clearly."
-        )
+        aimed = "higher" if main.rate is None else "lower"
+        why = _open_words(best, main, comparisons)
+        return f"{lead}. Whether this is {aimed} than that of {names} is not decided: {why}."
     verb = "is" if count == 1 else "are"
     return (
         f"{lead}. {_lead_words(best, main, contenders[1:])}, but {runs} {verb} too few to estimate "
         "the variation between runs."
     )
+
+
+def _open_words(best: RankingEntry, main: RankingLevel, comparisons: Sequence[Comparison]) -> str:
+    """Why the order of servers is not known."""
+    compared = (
+        comparison_of(best.label, name, main, figure_of_level(main), comparisons)
+        for name in best.undecided_with
+    )
+    margins = [one.margin for one in compared if one is not None and one.margin is not None]
+    if margins:
+        return f"they may differ by up to {margin_words(max(margins))}"
+    return "not all confidence intervals of p99 are bounded, and p50 and p90 do not differ clearly"
 
 
 def _lead_words(best: RankingEntry, main: RankingLevel, others: Sequence[RankingEntry]) -> str:

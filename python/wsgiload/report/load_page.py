@@ -19,6 +19,7 @@ from wsgiload.findings.alarms import alarms_of_load
 from wsgiload.report import findings, grids, heat, load_figures, page, panels, timelines, words
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import Sweep, conditions, read_sweep
+from wsgiload.report.load_digest import digest_of
 from wsgiload.report.load_screen import NOTE, load_screen
 from wsgiload.report.page import MAX_DOWNLOAD_BYTES, Download, facts
 from wsgiload.report.run_files import IntervalRow, SampleRow
@@ -60,7 +61,7 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
     strip = make_strip(sweep.cells[0], _intervals(report), samples)
     if strip is not None:
         strip = timelines.with_heat(strip, report, samples)
-    drawn = (panels.spectrum_chart(sweep),)
+    drawn = tuple(chart for chart in (panels.spectrum_chart(sweep),) if chart.panels)
     data = msgspec.structs.replace(
         page.nothing_drawn(sweep.labels), charts=drawn, timelines=_timelines(strip)
     )
@@ -73,17 +74,19 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
         note=NOTE,
         charts=[
             page.Chart(
-                drawn[0].name,
-                drawn[0].label,
+                chart.name,
+                chart.label,
                 findings.spectrum_caption(sweep, sweep.loads),
                 findings.SPECTRUM_READING,
                 grids.of_spectrum(sweep),
+                chart.absent,
             )
+            for chart in drawn
         ],
         over_time=None if strip is None else _over_time(strip, sweep),
         requests=grids.Grid(load_figures.REQUEST_HEADINGS, requests),
         requests_note=note and f"{note[0].upper()}{note[1:]}.",
-        errors=grids.of_errors(sweep, {_NAME: report}),
+        errors=grids.of_errors(sweep, {_NAME: digest_of(report)}),
         verdict=words.verdict_words(report.verdict),
         validity_class=report.verdict.status,
         findings=list(_findings(report)),

@@ -36,9 +36,10 @@ from wsgiload.units import three_digits
 
 COMPARISON_NOTE = (
     "Runs are paired by round. Intervals are 95 % confidence intervals (Student's t); p is from a "
-    "paired t test, Holm-adjusted for all pairs at one load level. Servers differ only if the "
-    "interval excludes 1, p is below 0.05, and the ratio exceeds that of an A/A test (one server "
-    "under two names), if there was one."
+    "paired t test, Holm-adjusted for all pairs, load levels and figures (90 % of the error "
+    "probability belong to the figure and level that the answer is about). Servers differ only if "
+    "the interval excludes 1, p is below 0.05, and the ratio exceeds that of an A/A test (one "
+    "server under two names), if there was one."
 )
 _APPS_APART = "Only servers of the same app are compared."
 DISCARD_RULE = (
@@ -181,8 +182,31 @@ def change_sentence(entry: Comparison) -> str:
     """The same for one server in two stored runs: "waitress at 500/s: p99 is 1.31× [1.22, 1.41]
     the first run's"."""
     others = _others(entry, None, "the first run's")
-    change = f"{_change(entry)}{others}{_near_capacity(entry)}"
+    spread = sessions_words(entry)
+    included = f" (including {spread})" if spread else ""
+    change = f"{_change(entry)}{included}{others}{_near_capacity(entry)}"
     return f"{entry.first} at {load_words(entry)}: {change}"
+
+
+def sessions_words(entry: Comparison) -> str:
+    """ "4.1 % between sessions, from 6 repeated runs", or "10 % between sessions, assumed"; empty
+    if the entry includes none."""
+    if entry.session_spread is None:
+        return ""
+    repeats = entry.session_repeats
+    known = f"from {repeats} repeated runs" if repeats else "assumed"
+    return f"{margin_words(entry.session_spread)} between sessions, {known}"
+
+
+def sessions_note(entries: Sequence[Comparison]) -> str:
+    """What the intervals of these comparisons include, as a sentence; empty if nothing."""
+    of_entries = [entry for entry in entries if sessions_words(entry)]
+    if not of_entries:
+        return ""
+    widest = max(of_entries, key=lambda entry: entry.session_spread or 0.0)
+    most = "up to " if len({entry.session_spread for entry in of_entries}) > 1 else ""
+    learn = "" if widest.session_repeats else "; repeat an unchanged sweep to measure it"
+    return f"Intervals include {most}{sessions_words(widest)}{learn}."
 
 
 def load_words(entry: Comparison) -> str:

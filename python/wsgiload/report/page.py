@@ -38,6 +38,8 @@ class Chart:
     caption: str
     reading: str
     data: Grid
+    # Panels without data, each with the reason.
+    absent: Sequence[str] = ()
     # A second table with many small fields, such as a heatmap.
     fields: Grid | None = None
 
@@ -58,7 +60,6 @@ def nothing_drawn(servers: tuple[str, ...] = ()) -> PageData:
         runs_each=1,
         charts=(),
         timelines=(),
-        forest=None,
         breakdown=None,
         searches=(),
     )

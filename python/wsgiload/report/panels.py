@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wsgiload.analysis.absence import enough_requests
+from wsgiload.analysis.attempts import is_disturbed
 from wsgiload.documents.page_data import (
     PageChart,
     PageLine,
@@ -21,12 +22,18 @@ from wsgiload.documents.page_data import (
     Unit,
 )
 from wsgiload.report import words
-from wsgiload.report.cells import Cell, Sweep, conditions, median_of, median_upper_ns
+from wsgiload.report.cells import (
+    HEADLINE,
+    Cell,
+    Sweep,
+    conditions,
+    median_of,
+    median_upper_ns,
+)
 from wsgiload.report.findings import why_absent, why_not_throttled
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 HEADLINE_QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
-CHOSEN_QUANTILE = 0.99
 # From this ratio of the highest to the lowest load level, the axis is logarithmic, because a linear
 # one would crowd the low levels.
 _LOG_RATIO = 20
@@ -48,23 +55,28 @@ class _Figure:
 
 
 def all_charts(sweep: Sweep) -> tuple[PageChart, ...]:
-    """The charts of a page, in their order."""
-    return (
+    """The charts of a page, in their order, without those that would be empty."""
+    charts = (
         response_time_chart(sweep),
         goodput_chart(sweep),
         resource_chart(sweep),
         spectrum_chart(sweep),
     )
+    return tuple(chart for chart in charts if chart.panels)
 
 
 def response_time_chart(sweep: Sweep) -> PageChart:
-    """Response time against load, one quantile at a time."""
-    return PageChart(
-        name="response-time",
-        label=_label("Response time by " + short_axis(sweep), sweep),
-        choice="quantile",
-        chosen=words.quantile_name(CHOSEN_QUANTILE),
-        panels=tuple(_quantile_panel(sweep, quantile) for quantile in HEADLINE_QUANTILES),
+    """Response time against load, one quantile at a time: first p99 or the highest below it that
+    the data support."""
+    panels = [_quantile_panel(sweep, quantile) for quantile in HEADLINE_QUANTILES]
+    known = {one.name for one, reason in panels if reason is None}
+    names = (words.quantile_name(one) for one in HEADLINE_QUANTILES if one <= HEADLINE)
+    chosen = [name for name in names if name in known]
+    return _chart(
+        "response-time",
+        _label("Response time by " + short_axis(sweep), sweep),
+        panels,
+        choice=("quantile", chosen[-1] if chosen else ""),
     )
 
 
@@ -72,7 +84,7 @@ def goodput_chart(sweep: Sweep) -> PageChart:
     """Correct responses per second against load, and the share of requests without one."""
     # Sessions have several requests, so goodput cannot equal the rate of sessions.
     has_equality = sweep.open_loop and not sweep.is_of_sessions
-    return _chart(
+    return _figures(
         sweep,
         "goodput",
         "Goodput by " + short_axis(sweep),
@@ -94,7 +106,7 @@ def goodput_chart(sweep: Sweep) -> PageChart:
 
 def resource_chart(sweep: Sweep) -> PageChart:
     """CPU, memory, throttling and accept queue against load, with the enforced limits."""
-    return _chart(
+    return _figures(
         sweep,
         "resources",
         "Server resources by " + short_axis(sweep),
@@ -141,13 +153,13 @@ def _service_figure(name: str) -> _Figure:
 
 def spectrum_chart(sweep: Sweep) -> PageChart:
     """Response time against quantile on a 1/(1-p) axis, one load level at a time."""
-    panels = tuple(_spectrum_panel(sweep, load) for load in sweep.loads)
-    return PageChart(
-        name="spectrum",
-        label=_label("Response time by percentile", sweep),
-        choice="load",
-        chosen=panels[-1].name if panels else "",
-        panels=panels,
+    panels = [_spectrum_panel(sweep, load) for load in sweep.loads]
+    names = [one.name for one, reason in panels if reason is None]
+    return _chart(
+        "spectrum",
+        _label("Response time by percentile", sweep),
+        panels,
+        choice=("load", names[-1] if names else ""),
     )
 
 
@@ -162,19 +174,37 @@ def _label(title: str, sweep: Sweep) -> str:
     return f"{title}. {conditions(sweep.experiment)}"
 
 
-def _chart(sweep: Sweep, name: str, title: str, *figures: _Figure) -> PageChart:
-    panels = tuple(_number_panel(sweep, figure) for figure in figures)
-    return PageChart(name=name, label=_label(title, sweep), choice=None, chosen="", panels=panels)
+# A panel, and why it is empty; None if it is not.
+_Panel = tuple[PagePanel, str | None]
 
 
-def _panel(sweep: Sweep, figure: _Figure, series: tuple[PageSeries, ...]) -> PagePanel:
+def _figures(sweep: Sweep, name: str, title: str, *figures: _Figure) -> PageChart:
+    return _chart(name, _label(title, sweep), [_number_panel(sweep, one) for one in figures])
+
+
+def _chart(
+    name: str, label: str, panels: Sequence[_Panel], choice: tuple[str | None, str] = (None, "")
+) -> PageChart:
+    """The chart with the panels that are not empty. ``choice``: what the reader selects, and what
+    is selected first."""
+    return PageChart(
+        name=name,
+        label=label,
+        choice=choice[0],
+        chosen=choice[1],
+        panels=tuple(panel for panel, reason in panels if reason is None),
+        absent=tuple(f"{panel.title}: {reason}" for panel, reason in panels if reason is not None),
+    )
+
+
+def _panel(sweep: Sweep, figure: _Figure, series: tuple[PageSeries, ...]) -> _Panel:
     """A panel over the measured load levels."""
     loads = sweep.loads
     is_empty = not any(
         run.value is not None or run.is_endless for one in series for run in one.runs
     )
     limit = figure.limit
-    return PagePanel(
+    panel = PagePanel(
         name=figure.name,
         title=figure.title,
         unit=figure.unit,
@@ -185,12 +215,12 @@ def _panel(sweep: Sweep, figure: _Figure, series: tuple[PageSeries, ...]) -> Pag
         can_be_log=figure.unit == "ns",
         has_equality=figure.has_equality,
         lines=() if limit is None else (PageLine(value=limit, label="limit"),),
-        empty=figure.otherwise if is_empty else None,
         series=series,
     )
+    return panel, figure.otherwise if is_empty else None
 
 
-def _number_panel(sweep: Sweep, figure: _Figure) -> PagePanel:
+def _number_panel(sweep: Sweep, figure: _Figure) -> _Panel:
     series = tuple(
         _number_series(sweep, place, figure.number) for place in range(len(sweep.labels))
     )
@@ -231,11 +261,12 @@ def _run(cell: Cell, place: int, value: float) -> PageRun:
 
 
 def _status(cell: Cell) -> Status:
-    known: dict[str, Status] = {"valid": "valid", "warn": "warn", "failed": "failed"}
-    return known.get(cell.status, "invalid")
+    if cell.status == "failed" or not cell.usable:
+        return "failed" if cell.status == "failed" else "invalid"
+    return "disturbed" if is_disturbed(cell.result) else "valid"
 
 
-def _quantile_panel(sweep: Sweep, quantile: float) -> PagePanel:
+def _quantile_panel(sweep: Sweep, quantile: float) -> _Panel:
     """One quantile of every run at every load level; if no run has it, the required requests."""
     counted = any(enough_requests(cell.scheduled, quantile) for cell in sweep.cells)
     name = words.quantile_name(quantile)
@@ -301,7 +332,7 @@ def _quantile_band(cells: Sequence[Cell], quantile: float) -> tuple[float, float
     return (min(lows), max(highs))
 
 
-def _spectrum_panel(sweep: Sweep, load: float) -> PagePanel:
+def _spectrum_panel(sweep: Sweep, load: float) -> _Panel:
     lines = [_spectrum(sweep.at(label, load)) for label in sweep.labels]
     longest = max((len(points) for points in lines), default=0)
     shown = QUANTILES[:longest]
@@ -314,7 +345,7 @@ def _spectrum_panel(sweep: Sweep, load: float) -> PagePanel:
         )
         for place, points in enumerate(lines)
     )
-    return PagePanel(
+    panel = PagePanel(
         name=words.format_rate(load),
         title=f"at {sweep.load_words(load)}",
         unit="ns",
@@ -325,9 +356,9 @@ def _spectrum_panel(sweep: Sweep, load: float) -> PagePanel:
         can_be_log=True,
         has_equality=False,
         lines=(),
-        empty=None if longest else f"no quantile is known ({_why_no_quantile(sweep, load)})",
         series=series,
     )
+    return panel, None if longest else f"no quantile is known ({_why_no_quantile(sweep, load)})"
 
 
 def _why_no_quantile(sweep: Sweep, load: float) -> str:

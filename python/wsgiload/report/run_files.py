@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,9 @@ from wsgiload.foreign_files import TABLE, RefusedFile, read_lines
 from wsgiload.limits.model import COUNTER_NAMES
 from wsgiload.report import words
 from wsgiload.report.answer import with_answer
+from wsgiload.report.load_digest import LoadDigest, read_digests
 from wsgiload.results.integrity import finite, read_load
+from wsgiload.results.stored_summary import read_summary
 from wsgiload.sampling.sampler import Sample
 
 
@@ -72,38 +74,60 @@ Row = TypeVar("Row", IntervalRow, SampleRow)
 
 
 @dataclass(frozen=True, slots=True)
-class RunFiles:
-    """The contents of a run directory."""
+class Series:
+    """Time series of some cells."""
 
-    directory: Path
-    run: RunInfo
-    summary: Summary
     intervals: Mapping[str, Sequence[IntervalRow]]
     samples: Mapping[str, Sequence[SampleRow]]
     # Samples of each cell by supporting service.
     services: Mapping[str, Mapping[str, Sequence[SampleRow]]]
-    loads: Mapping[str, LoadReport]
 
 
-def read_run(directory: Path, method: Method | None = None, slo: Sequence[str] = ()) -> RunFiles:
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The contents of a run directory, without what is large: time series and load reports are read
+    for the cells that are drawn."""
+
+    directory: Path
+    run: RunInfo
+    summary: Summary
+    loads: Mapping[str, LoadDigest]
+    # The cells that can be drawn over time.
+    recorded: Collection[str]
+
+    def series(self, cells: Collection[str]) -> Series:
+        """The time series of these cells."""
+        return Series(
+            intervals=_rows_by_cell(IntervalRow, self.directory / "intervals.csv", cells),
+            samples=_rows_by_cell(SampleRow, self.directory / "resources.csv", cells),
+            services=_services_by_cell(self.directory / "services.csv", cells),
+        )
+
+
+def read_run(
+    directory: Path,
+    method: Method | None = None,
+    slo: Sequence[str] = (),
+    summary: Summary | None = None,
+) -> RunFiles:
     """Read one run directory, which must contain summary.json. Aggregates and conclusions are
-    recomputed. Damaged data is omitted; ``results.integrity`` reports it."""
-    summary = with_answer(analyse(read(Summary, directory / "summary.json"), method, slo))
+    recomputed, unless ``summary`` has them. Damaged data is omitted; ``results.integrity`` reports
+    it."""
+    if summary is None:
+        summary = with_answer(analyse(read_summary(directory, is_lean=True), method, slo))
     return RunFiles(
         directory=directory,
         run=read_run_info(directory),
         summary=summary,
-        intervals=_rows_by_cell(IntervalRow, directory / "intervals.csv"),
-        samples=_rows_by_cell(SampleRow, directory / "resources.csv"),
-        services=_services_by_cell(directory / "services.csv"),
-        loads=read_load_reports(directory, [cell.id for cell in summary.cells]),
+        loads=read_digests(directory, [cell.id for cell in summary.cells]),
+        recorded=_recorded(directory / "intervals.csv"),
     )
 
 
 def read_load_reports(directory: Path, cells: Iterable[str]) -> dict[str, LoadReport]:
     """The load reports of these cells, as far as they exist."""
-    paths = {cell: directory / "load" / f"{cell}.json" for cell in cells}
-    return {cell: load for cell, path in paths.items() if (load := _load_of(path)) is not None}
+    known = {cell: read_load_report(directory, cell) for cell in cells}
+    return {cell: load for cell, load in known.items() if load is not None}
 
 
 def read_run_info(directory: Path) -> RunInfo:
@@ -122,7 +146,9 @@ def read_run_info(directory: Path) -> RunInfo:
         )
 
 
-def _load_of(path: Path) -> LoadReport | None:
+def read_load_report(directory: Path, cell: str) -> LoadReport | None:
+    """The load report of a cell; None if it does not exist or is damaged."""
+    path = directory / "load" / f"{cell}.json"
     try:
         return read_load(path) if path.exists() else None
     except RefusedFile:
@@ -131,26 +157,39 @@ def _load_of(path: Path) -> LoadReport | None:
         return None
 
 
-def _services_by_cell(path: Path) -> dict[str, dict[str, list[SampleRow]]]:
+def _recorded(path: Path) -> set[str]:
+    """The cells that have rows."""
+    with suppress(FileNotFoundError):
+        return {_first_field(line) for line in read_lines(TABLE, path, errors="replace")}
+    return set()
+
+
+def _first_field(line: str) -> str:
+    return line.partition(",")[0].strip('"\n')
+
+
+def _services_by_cell(path: Path, cells: Collection[str]) -> dict[str, dict[str, list[SampleRow]]]:
     by_cell: dict[str, dict[str, list[SampleRow]]] = defaultdict(dict)
-    for (cell, service), rows in _rows_by(SampleRow, path, ("cell", "service")).items():
+    for (cell, service), rows in _rows_by(SampleRow, path, ("cell", "service"), cells).items():
         by_cell[cell][service] = rows
     return by_cell
 
 
-def _rows_by_cell(kind: type[Row], path: Path) -> dict[str, list[Row]]:
-    return {cell: rows for (cell,), rows in _rows_by(kind, path, ("cell",)).items()}
+def _rows_by_cell(kind: type[Row], path: Path, cells: Collection[str]) -> dict[str, list[Row]]:
+    return {cell: rows for (cell,), rows in _rows_by(kind, path, ("cell",), cells).items()}
 
 
 def _rows_by(
-    kind: type[Row], path: Path, columns: Sequence[str]
+    kind: type[Row], path: Path, columns: Sequence[str], cells: Collection[str]
 ) -> dict[tuple[str, ...], list[Row]]:
-    """The lines of a CSV file, grouped by these columns. Lines without a timestamp or CPU use are
-    omitted."""
+    """The lines of these cells in a CSV file, grouped by these columns. Lines without a timestamp
+    or CPU use are omitted."""
     rows: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     fields = msgspec.structs.fields(kind)
     needed: set[str] = {field.name for field in fields if field.required}
-    lines = csv.reader(read_lines(TABLE, path, errors="replace"))
+    wanted = {*cells, "cell"}  # and the heading
+    all_lines = read_lines(TABLE, path, errors="replace")
+    lines = csv.reader(line for line in all_lines if _first_field(line) in wanted)
     with suppress(csv.Error, FileNotFoundError):
         heading = next(lines, [])
         places = {name: place for place, name in enumerate(heading)}

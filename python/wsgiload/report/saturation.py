@@ -17,6 +17,8 @@ from wsgiload.units import NS_PER_S
 # Requests wait if their time on the wire exceeds their CPU time by this factor and slack, which
 # cover the network and the generator.
 MAX_OVER_CPU, SLACK_NS = 2, 1_000_000
+# Up to a quarter of the bound, queueing makes requests at most a quarter longer (see ``_bound``).
+MIN_OVER_RATE = 4
 # A rate is suggested this far beyond the estimated capacity.
 BEYOND_CAPACITY = 1.2
 
@@ -73,21 +75,25 @@ def _bound_words(least: _Bound, known: Sequence[_Bound]) -> str:
 
 def _bound(entry: RankingEntry, level: RankingLevel, summary: Summary) -> _Bound | None:
     """The tightest of the CPU limit, assuming constant CPU time per request, and the requests
-    handled at once. None if CPU time is the only known bound of a server whose requests wait."""
+    handled at once. None if CPU time is the only known bound of a server whose requests wait, if
+    requests queued, or if the server sustained more than the bound."""
     cells = [cell for cell in summary.cells if cell.id in entry.cell_ids]
     service_ns, used_ns = _service_ns(cells), _cpu_ns(cells)
-    cores, limit = entry.cpu_cores_mean, summary.experiment.cpus
-    if not service_ns or not used_ns or not cores or level.rate is None or limit is None:
+    cores, limit, rate = entry.cpu_cores_mean, summary.experiment.cpus, level.rate
+    if not service_ns or not used_ns or not cores or rate is None or limit is None:
         return None
     # Because of the GIL, a worker runs Python code on one core at a time.
     usable = min(limit, entry.workers) if entry.workers is not None else limit
-    cpu_per_s = level.rate * usable / cores
+    cpu_per_s = rate * usable / cores
     waits = service_ns > MAX_OVER_CPU * used_ns + SLACK_NS
     at_once = _requests_at_once(cells)
     busy_per_s = math.inf if at_once is None else at_once * NS_PER_S / service_ns
-    if busy_per_s < cpu_per_s and at_once is not None:
-        return _Bound(entry.label, busy_per_s, (at_once, service_ns), waits)
-    return None if waits else _Bound(entry.label, cpu_per_s, None, waits)
+    # The service time W includes queueing in the server. Without it, the limit would be higher by
+    # at most the rate, because an M/M/n queue has n/S <= n/W + rate.
+    if at_once is not None and busy_per_s + rate < cpu_per_s:
+        bound = _Bound(entry.label, busy_per_s, (at_once, service_ns), waits)
+        return bound if busy_per_s >= MIN_OVER_RATE * rate else None
+    return None if waits or cpu_per_s <= rate else _Bound(entry.label, cpu_per_s, None, waits)
 
 
 def _service_ns(cells: Sequence[CellResult]) -> float | None:

@@ -10,7 +10,7 @@ from wsgiload.documents.page_data import PageService, PageTimeline, PageUses
 from wsgiload.report import coincidence, findings, grids, heat, words
 from wsgiload.report.cells import Cell, Sweep, conditions
 from wsgiload.report.page import Chart
-from wsgiload.report.run_files import RunFiles, SampleRow
+from wsgiload.report.run_files import RunFiles, SampleRow, Series, read_load_report
 from wsgiload.report.strip import Busy, Strip, make_strip
 
 MAX_STRIPS = 96
@@ -32,25 +32,29 @@ class ServerStrips:
 def strips_of(sweep: Sweep, files: RunFiles) -> list[Strip]:
     """The cells over time, at most ``MAX_STRIPS``; if there are more cells, only those of the first
     run."""
-    chosen = [cell for cell in sweep.cells if files.intervals.get(cell.id)]
+    chosen = [cell for cell in sweep.cells if cell.id in files.recorded]
     if len(chosen) > MAX_STRIPS:
         first = min(cell.run for cell in sweep.cells)
         chosen = [cell for cell in chosen if cell.run == first]
     chosen = chosen[:MAX_STRIPS]
 
-    strips = (_strip(cell, files, len(chosen)) for cell in chosen)
+    series = files.series({cell.id for cell in chosen})
+    strips = (
+        _strip(cell, series, read_load_report(files.directory, cell.id), len(chosen))
+        for cell in chosen
+    )
     return [strip for strip in strips if strip is not None]
 
 
-def _strip(cell: Cell, files: RunFiles, timelines: int) -> Strip | None:
+def _strip(cell: Cell, series: Series, load: LoadReport | None, timelines: int) -> Strip | None:
     """The cell over time, one of ``timelines`` on a page."""
-    samples, load = files.samples.get(cell.id, ()), files.loads.get(cell.id)
+    samples = series.samples.get(cell.id, ())
     strip = make_strip(
         cell,
-        files.intervals[cell.id],
+        series.intervals.get(cell.id, ()),
         samples,
         points_of_each(timelines),
-        files.services.get(cell.id),
+        series.services.get(cell.id),
     )
     return None if strip is None else with_heat(strip, load, samples, timelines)
 
@@ -103,7 +107,7 @@ def chart_of(strip: Strip, sweep: Sweep, name: str) -> Chart:
         findings.strip_caption(strip),
         " ".join(sentences),
         grids.of_strip(strip),
-        None if strip.heat is None else grids.of_heat(strip.heat),
+        fields=None if strip.heat is None else grids.of_heat(strip.heat),
     )
 
 

@@ -17,7 +17,7 @@ from wsgiload.report import words
 from wsgiload.report.answer_box import fitting_table
 from wsgiload.report.cautions import at_most_five
 from wsgiload.report.change_screen import by_size, verdict_words
-from wsgiload.report.over_runs import change_sentence, level_text, ratio_words
+from wsgiload.report.over_runs import change_sentence, level_text, ratio_words, sessions_note
 from wsgiload.report.ranked_figures import p99_words
 from wsgiload.report.terminal import full_width
 
@@ -53,7 +53,8 @@ def _parts(trend: Trend, width: int, *, verbose: bool) -> Iterator[RenderableTyp
     hidden = [cell for cell in trend.cells if cell not in shown]
     if hidden:
         yield Text(_hidden_words(hidden))
-    yield Text(NOTE, style="dim")
+    compared = [one.comparison for cell in trend.cells for one in cell.points if one.comparison]
+    yield Text(f"{NOTE} {sessions_note(compared)}".rstrip(), style="dim")
 
 
 # --- the answer

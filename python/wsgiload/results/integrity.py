@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from wsgiload.documents.capacity import CapacityResult
@@ -13,8 +13,8 @@ from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
-from wsgiload.foreign_files import TABLE, RefusedFile, read_lines, require_plain
-from wsgiload.results.manifest import NAME, changed_files
+from wsgiload.foreign_files import TABLE, RefusedFile, checked_input, read_lines, require_plain
+from wsgiload.results.manifest import NAME, compared_files
 from wsgiload.results.store import CSV_COLUMNS
 
 # Every number with as many digits fits into 64 bits.
@@ -26,12 +26,15 @@ def damages(folder: Path) -> list[str]:
     A folder with neither a readable summary.json nor a manifest is not a run directory, so nothing
     in it is damaged. Raises RefusedFile for a directory that must not be read at all."""
     require_plain(folder)
-    is_summary_readable = _is_summary_readable(folder)
+    compared = dict(compared_files(folder))
+    # A file that is exactly what was written needs no second look.
+    known = {name for name, problem in compared.items() if problem is None}
+    is_summary_readable = "summary.json" in known or _is_summary_readable(folder)
     if not is_summary_readable and not (folder / NAME).exists():
         return []
 
-    problems = {name: f"{folder / name} {problem}" for name, problem in changed_files(folder)}
-    for name, cause in [*_documents(folder), *_tables(folder)]:
+    problems = {name: f"{folder / name} {problem}" for name, problem in compared.items() if problem}
+    for name, cause in [*_documents(folder, known), *_tables(folder, known)]:
         problems[name] = cause  # more specific than a checksum mismatch
     if not is_summary_readable:
         problems.pop("summary.json", None)
@@ -48,7 +51,7 @@ def _is_summary_readable(folder: Path) -> bool:
     return True
 
 
-def _documents(folder: Path) -> Iterator[tuple[str, str]]:
+def _documents(folder: Path, known: Collection[str]) -> Iterator[tuple[str, str]]:
     try:
         read(RunInfo, folder / "run.json")
     except RefusedFile:
@@ -63,6 +66,8 @@ def _documents(folder: Path) -> Iterator[tuple[str, str]]:
         except UsageError as error:
             yield "capacity.json", error.cause
     for path in sorted((folder / "load").glob("*.json")):
+        if f"load/{path.name}" in known:
+            continue
         try:
             read_load(path)
         except RefusedFile:
@@ -81,9 +86,11 @@ def read_load(path: Path) -> LoadReport:
     return load
 
 
-def _tables(folder: Path) -> Iterator[tuple[str, str]]:
+def _tables(folder: Path, known: Collection[str]) -> Iterator[tuple[str, str]]:
     for name, columns in CSV_COLUMNS.items():
         path = folder / name
+        if name in known:
+            continue
         try:
             problem = _table_problem(path, columns) if path.exists() else None
         except (UnicodeError, csv.Error) as error:
@@ -94,6 +101,8 @@ def _tables(folder: Path) -> Iterator[tuple[str, str]]:
 
 def _table_problem(path: Path, columns: tuple[str, ...]) -> str | None:
     """The problem of the first damaged line, or None. Older runs have fewer columns."""
+    with checked_input(TABLE, path):  # fast, before any line is parsed
+        pass
     rows = csv.reader(read_lines(TABLE, path))
     heading = next(rows, None)
     if heading is None or heading[:1] != ["cell"] or not set(heading) <= set(columns):

@@ -55,8 +55,9 @@ class Digests:
         return Manifest(schema_version=SCHEMA_VERSION, files=files)
 
 
-def changed_files(folder: Path) -> Iterator[tuple[str, str]]:
-    """Each file that has changed since it was written, and how; none without a manifest."""
+def compared_files(folder: Path) -> Iterator[tuple[str, str | None]]:
+    """Each file of the manifest with how it has changed since it was written, or None if it is
+    exactly what was written; nothing without a manifest."""
     path = folder / NAME
     if not path.exists():
         return
@@ -73,6 +74,8 @@ def changed_files(folder: Path) -> Iterator[tuple[str, str]]:
     for name, written in manifest.files.items():
         if (problem := _problem(folder, name, written)) is not None:
             yield name, problem
+        elif (folder / name).stat().st_size == written.bytes:
+            yield name, None
 
 
 def _problem(folder: Path, name: str, written: FileDigest) -> str | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from wsgiload.documents.capacity import CapacityResult
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode, encode_bytes, read
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
@@ -25,7 +26,7 @@ from wsgiload.errors import UsageError
 from wsgiload.experiment.public_request import public_report
 from wsgiload.foreign_files import RUN_FILE, UNFINISHED, read_file, replace_file
 from wsgiload.program import command_line
-from wsgiload.results import interval_log, manifest
+from wsgiload.results import interval_log, manifest, stored_summary
 from wsgiload.results.manifest import Digests
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS, ClientUsage, ProcessUsage
 from wsgiload.sampling.sampler import RESOURCE_COLUMNS, SERVICE_COLUMNS, Sample
@@ -42,6 +43,8 @@ INTERVAL_COLUMNS = (
     "p99_ns",
     "max_ns",
 )
+# With more cells, summary.json is no longer rewritten after each.
+MAX_REWRITTEN = 32
 # Only if there are supporting services.
 SERVICES = "services.csv"
 CSV_COLUMNS = {
@@ -139,7 +142,17 @@ class RunDirectory:
 
     def write_summary(self, summary: Summary) -> None:
         """summary.json: all cells so far."""
+        self._digests.forget(stored_summary.NAME)
         self._replace_listed("summary.json", encode(summary, indent=1))
+        (self.path / stored_summary.NAME).unlink(missing_ok=True)
+
+    def keep_cell(self, cells: int, cell: CellResult, summary: Callable[[], Summary]) -> None:
+        """Store the last of this many cells: in summary.json or, if there are many, in a line of
+        its own, so that no cell takes longer to store than the others."""
+        if cells <= MAX_REWRITTEN:
+            self.write_summary(summary())
+        else:
+            self._append(stored_summary.NAME, f"{encode(cell)}\n")
 
     def write_capacity(self, document: CapacityResult) -> None:
         """capacity.json: the result of a capacity search."""

@@ -88,9 +88,7 @@ def summarise_cell(record: CellRecord, variant: ServerVariant, setting: Setting)
     """One entry of ``cells``; None: not measured."""
     cell, load, experiment = record.cell, record.load, setting.experiment
     environment, settled = record.environment, record.settled
-    is_cold = variant.variant.cold
-    planned = experiment.load_of(cell.run, cell.level)
-    warmup_ns = 0 if is_cold else planned.warmup_ns_at(cell.level)
+    planned = experiment.load_of(cell.run, cell.level).warmed(variant.variant.warmup_s)
 
     return CellResult(
         id=cell.id,
@@ -128,7 +126,7 @@ def summarise_cell(record: CellRecord, variant: ServerVariant, setting: Setting)
         error_budget_ns=_error_budgets(record),
         settled_s=settled.waited_s if settled is not None else None,
         disturbed_s=record.host.disturbed_s if record.host is not None else None,
-        warmup_s=warmup_ns / NS_PER_S,
+        warmup_s=planned.warmup_ns_at(cell.level) / NS_PER_S,
         duration_s=planned.duration_ns / NS_PER_S,
         unhealthy_s=record.unhealthy_s(),
         keepalive_honoured=record.keepalive_honoured,
@@ -236,6 +234,7 @@ def _use(record: CellRecord, variant: ServerVariant, setting: Setting) -> Server
         cache=record.cache,
         memory_limit_bytes=setting.limits.memory_bytes,
         services=record.services_used(),
+        cpu_wait=resources.psi_cpu_some_ratio if resources else None,
     )
 
 

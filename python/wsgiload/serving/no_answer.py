@@ -9,8 +9,9 @@ import re
 import time
 from dataclasses import dataclass, field
 
+from wsgiload.errors import UsageError
 from wsgiload.sampling.listen_queue import listener_pids, listening_ports
-from wsgiload.serving.launch import HOST, ServerProcess
+from wsgiload.serving.launch import HOST, ServerProcess, require_free_port
 from wsgiload.serving.log import last_line
 from wsgiload.serving.wrong_response import exception_in
 from wsgiload.units import NS_PER_S
@@ -85,6 +86,19 @@ def _has_background(server: ServerProcess, port: int) -> bool:
             return True
         time.sleep(POLL_S)
     return bool(server.group.pids())
+
+
+def lost_port(server: ServerProcess, port: int) -> CauseAndFix | None:
+    """Whether another process took the port after it was chosen for this server."""
+    owners = listener_pids(port) or set()
+    is_logged = _IN_USE.search(server.log_tail(SEARCHED_BYTES)) is not None
+    if not is_logged or owners & set(server.group.pids()):
+        return None
+    try:
+        require_free_port(port)
+    except UsageError as error:
+        return f"{server.variant.id} {error.cause}", "end that process, or measure again"
+    return None
 
 
 def _in_use(server: ServerProcess, line: str) -> CauseAndFix:

@@ -23,7 +23,7 @@ from wsgiload.serving.exchange import (
     UnfinishedResponse,
 )
 from wsgiload.serving.launch import HOST, ServerProcess, require_local_port
-from wsgiload.serving.no_answer import Progress, cause_of_exit, cause_of_silence
+from wsgiload.serving.no_answer import Progress, cause_of_exit, cause_of_silence, lost_port
 from wsgiload.serving.wrong_response import describe_response, exception_in, fix_of
 from wsgiload.units import NS_PER_S
 
@@ -35,6 +35,8 @@ MIN_RESPONSE_TIMEOUT_S = 0.1
 PATIENCE_NS = 3 * NS_PER_S
 IMPORTING_CORES = 0.5
 STEP = "readiness"
+# Failures in this step are the host's: another process took the port after it was chosen.
+PORT_STEP = "port"
 # A process may exit slightly after its port closes.
 EXIT_DETECTION_S = 0.5
 
@@ -133,8 +135,10 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
         if now_ns - started_ns > expected.ready_timeout_ns:
             if probe.status is not None:
                 raise _wrong_response(server, port, probe, expected.request)
-            raise out_of_processes(server, STEP) or _failed(
-                server, *cause_of_silence(server, port, probe.problem, progress)
+            raise (
+                out_of_processes(server, STEP)
+                or _without_port(server, port)
+                or _failed(server, *cause_of_silence(server, port, probe.problem, progress))
             )
         time.sleep(POLL_S)
 
@@ -171,9 +175,17 @@ def _end_of(server: ServerProcess, port: int, when: str) -> ServerError | None:
         return out_of_memory(server, kills, when, STEP)
     if server.exit_code() is None:
         return None
-    return out_of_processes(server, STEP) or _failed(
-        server, *cause_of_exit(server, port), step="start"
+    return (
+        out_of_processes(server, STEP)
+        or _without_port(server, port)
+        or _failed(server, *cause_of_exit(server, port), step="start")
     )
+
+
+def _without_port(server: ServerProcess, port: int) -> ServerError | None:
+    """The error, which is not the server's, if another process took its port."""
+    lost = lost_port(server, port)
+    return None if lost is None else _failed(server, *lost, step=PORT_STEP)
 
 
 def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> ServerError:
@@ -243,7 +255,8 @@ def _require_listener_in_group(server: ServerProcess, port: int) -> None:
             server,
             f"port {port} is in use by process {', '.join(map(str, sorted(owners)))}, not by "
             f"{server.variant.id}",
-            "choose another --port, or omit it to use a free one",
+            "end that process, or measure again",
+            PORT_STEP,
         )
 
 

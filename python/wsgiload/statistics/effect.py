@@ -8,12 +8,11 @@ requests of one run are correlated, so a test on requests would find any differe
 from __future__ import annotations
 
 import math
-import random
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, variance
 
+from wsgiload.statistics.sessions import NONE, Spread
 from wsgiload.statistics.student import t_cumulative, t_quantile
 
 # With three runs and the usual spread, the interval spans a factor of ten.
@@ -26,11 +25,10 @@ PLANNED_FACTOR = 1.3
 PLANNED_DEVIATION = 0.2
 # The largest number of runs that is suggested.
 MAX_RUNS = 100
-
-# Up to this number of values, a permutation test counts all divisions: 32 values take 0.1 s.
-MAX_EXACT_VALUES = 32
-RANDOM_DIVISIONS = 20_000
-_ROUNDING = 1e-12
+# Of the error probability of a report, for the claims that it is about.
+DECISIVE_SHARE = 0.9
+# More degrees of freedom make no difference.
+_NORMAL_DEGREES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +94,21 @@ def paired_effect(differences: Sequence[float]) -> Effect:
     return Effect(mean_interval(differences), t_test_p(differences), len(differences))
 
 
-def unpaired_effect(first: Sequence[float], second: Sequence[float]) -> Effect:
-    """Two samples without common rounds: Welch's interval and a permutation test of the labels."""
-    errors = [variance(sample) / len(sample) for sample in (first, second)]
-    spread = sum(errors)
-    weights = [
-        error**2 / (len(sample) - 1) for error, sample in zip(errors, (first, second), strict=True)
-    ]
-    # Rounded down, because our t has integer degrees of freedom only; this widens the interval
-    # slightly.
-    degrees = (
-        max(1, math.floor(spread**2 / sum(weights))) if spread else len(first) + len(second) - 2
-    )
-    interval = _t_interval(fmean(first) - fmean(second), math.sqrt(spread), degrees)
-    return Effect(interval, permutation_p(first, second), min(len(first), len(second)))
+def unpaired_effect(
+    first: Sequence[float], second: Sequence[float], between: Spread = NONE
+) -> Effect:
+    """Two samples from different sessions, without common rounds: Welch's t test and interval, with
+    the variance between the sessions as a third component."""
+    parts = [(variance(sample) / len(sample), len(sample) - 1.0) for sample in (first, second)]
+    parts.append((2 * between.deviation**2, between.degrees))
+    total = sum(part for part, _ in parts)
+    # Satterthwaite's degrees of freedom, rounded down, because our t has integer ones only; this
+    # widens the interval slightly.
+    weights = sum(part**2 / degrees for part, degrees in parts)
+    degrees = min(_NORMAL_DEGREES, int(total**2 / weights)) if weights else _NORMAL_DEGREES
+    mean, error = fmean(first) - fmean(second), math.sqrt(total)
+    interval = _t_interval(mean, error, max(1, degrees))
+    return Effect(interval, _t_p(mean, error, max(1, degrees)), min(len(first), len(second)))
 
 
 def _t_interval(mean: float, error: float, degrees: int) -> Interval:
@@ -118,75 +117,28 @@ def _t_interval(mean: float, error: float, degrees: int) -> Interval:
 
 def t_test_p(values: Sequence[float]) -> float:
     """Two-sided p of Student's t test that the mean of the values is zero."""
-    mean, error = fmean(values), math.sqrt(variance(values) / len(values))
+    error = math.sqrt(variance(values) / len(values))
+    return _t_p(fmean(values), error, len(values) - 1)
+
+
+def _t_p(mean: float, error: float, degrees: int) -> float:
     if error == 0:
         return float(mean == 0)
-    return 2 * t_cumulative(-abs(mean) / error, len(values) - 1)
+    return 2 * t_cumulative(-abs(mean) / error, degrees)
 
 
-def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
-    """Two-sided: the share of all divisions of the values whose means differ at least as much as
-    the observed ones. Exact for up to ``MAX_EXACT_VALUES`` values, otherwise from random divisions.
-    """
-    values = [*first, *second]
-    count = len(first)
-    middle = fmean(values)
-    # With centred values, the sum of one part determines the difference of the means.
-    centred = [value - middle for value in values]
-    observed = sum(centred[:count])
-    scale = sum(map(abs, centred))
-
-    threshold = abs(observed) - _ROUNDING * scale
-
-    if threshold <= 0:
-        return 1.0
-    if len(values) <= MAX_EXACT_VALUES:
-        return _count_beyond(centred, count, threshold) / math.comb(len(values), count)
-    draw = random.Random(count)
-    drawn = [abs(sum(draw.sample(centred, count))) for _ in range(RANDOM_DIVISIONS)]
-    return (1 + sum(total >= threshold for total in drawn)) / (1 + RANDOM_DIVISIONS)
-
-
-def _count_beyond(values: Sequence[float], count: int, threshold: float) -> int:
-    """The number of subsets of this size whose sum is at least ``threshold`` away from zero.
-
-    A subset consists of a part of the first half of the values and a part of the second one
-    (Horowitz and Sahni 1974): the sums of both halves replace those of all subsets.
-    """
-    half = len(values) // 2
-    first, second = _sums_by_size(values[:half]), _sums_by_size(values[half:])
-    beyond = 0
-    for size, sums in enumerate(first):
-        if not 0 <= count - size < len(second):
-            continue
-        others = sorted(second[count - size])
-        for one in sums:
-            beyond += len(others) - bisect_left(others, threshold - one)
-            beyond += bisect_right(others, -threshold - one)
-    return beyond
-
-
-def _sums_by_size(values: Sequence[float]) -> list[list[float]]:
-    """The sums of all subsets, by the size of the subset."""
-    sums: list[list[float]] = [[0.0]]
-    for value in values:
-        smaller = [[], *sums]
-        larger = [*sums, []]
-        sums = [
-            without + [total + value for total in with_one]
-            for without, with_one in zip(larger, smaller, strict=True)
-        ]
-    return sums
-
-
-def holm(probabilities: Sequence[float]) -> list[float]:
-    """p values adjusted for multiple tests (Holm 1979), in the given order."""
-    order = sorted(range(len(probabilities)), key=lambda place: probabilities[place])
-    adjusted = [1.0] * len(probabilities)
-    largest = 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, probabilities[place] * (len(probabilities) - rank)))
+def holm(probabilities: Sequence[float], weights: Sequence[float] | None = None) -> list[float]:
+    """p values adjusted for multiple tests, in the given order (Holm 1979, section 3: a test may
+    use the share of the error probability that its weight is of the weights not yet rejected)."""
+    shares = [1.0] * len(probabilities) if weights is None else weights
+    order = sorted(
+        range(len(probabilities)), key=lambda place: probabilities[place] / shares[place]
+    )
+    adjusted, largest, left = [1.0] * len(probabilities), 0.0, sum(shares)
+    for place in order:
+        largest = max(largest, min(1.0, probabilities[place] / shares[place] * left))
         adjusted[place] = largest
+        left -= shares[place]
     return adjusted
 
 

@@ -222,11 +222,11 @@ def readiness_request(variant: ServerVariant, request: Request) -> Request:
 
 
 def load_settings_of(variant: ServerVariant, planned: LoadSettings) -> LoadSettings:
-    """The load settings of a cell; without warm-up for a cold variant."""
-    load = replace(planned, keep_flights=KEPT_FLIGHTS)
+    """The load settings of a cell, with the variant's warm-up."""
+    load = replace(planned.warmed(variant.variant.warmup_s), keep_flights=KEPT_FLIGHTS)
     if variant.requested_keepalive is not None:
         load = replace(load, keepalive=variant.requested_keepalive)
-    return replace(load, warmup=0.0, warmup_requests=None) if variant.variant.cold else load
+    return load
 
 
 @contextmanager

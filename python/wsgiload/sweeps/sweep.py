@@ -32,7 +32,7 @@ from wsgiload.catalogue.names import ServerVariant
 from wsgiload.doctor.checks import quick_checks
 from wsgiload.doctor.settle import Patience, Settled, watch_host
 from wsgiload.documents.cell_result import CellResult
-from wsgiload.documents.codec import encode, read, to_plain
+from wsgiload.documents.codec import encode, to_plain
 from wsgiload.documents.over_cells import InterventionResult
 from wsgiload.documents.run_info import DoctorFinding, HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
@@ -68,6 +68,7 @@ from wsgiload.results.stored_plan import (
     require_same_versions,
     stored_plan,
 )
+from wsgiload.results.stored_summary import read_summary
 from wsgiload.results.summary import (
     Status,
     SweepProgress,
@@ -188,7 +189,7 @@ class _Sweep:
         self.directory.write_services(record.cell.id, record.service_samples)
         result = summarise_cell(record, self.variants[record.cell.server], self.bench.setting)
         self.cells.append(result)
-        self.directory.write_summary(self.summary(status))
+        self.directory.keep_cell(len(self.cells), result, lambda: self.summary(status))
         return result
 
     def attempts(self, cell: Cell) -> list[CellResult]:
@@ -307,7 +308,7 @@ def resume_sweep(
         experiment, order, host = read_plan(run_dir, secrets)
         require_same_host(host, host_facts())
         require_same_revision(experiment)
-        summary = read(Summary, run_dir / "summary.json")
+        summary = read_summary(run_dir)
         if summary.status == "complete":
             raise UsageError(
                 f"{run_dir} is complete; there is nothing to resume",
