@@ -92,7 +92,7 @@ pub(crate) struct Engine<'a, C, S> {
     slot_idle_until_ns: u64,
     /// Arrivals with a slot that are served next.
     ready: VecDeque<(usize, Arrival)>,
-    /// Connections with requests that are queued but not written.
+    /// Connections that may have queued something to write.
     unwritten: Vec<u64>,
     /// Connections with more to read, which the reactor will not report again.
     yielding: VecDeque<u64>,

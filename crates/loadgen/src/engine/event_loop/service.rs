@@ -204,10 +204,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
                 if let Some(exchanged) = ended {
                     self.exchanged(index, &exchanged);
                 }
+                self.write_later(token);
                 if !C::IS_BATCHED {
                     self.read_on_later(token);
-                } else if self.unwritten.last() != Some(&token) {
-                    self.unwritten.push(token);
                 }
                 true
             }
@@ -215,7 +214,15 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Writes the requests that are queued on their connections.
+    /// Has what is queued on a connection written at the end of this piece of work.
+    #[inline(always)]
+    fn write_later(&mut self, token: u64) {
+        if C::IS_BATCHED && self.unwritten.last() != Some(&token) {
+            self.unwritten.push(token);
+        }
+    }
+
+    /// Writes what is queued on connections.
     #[inline(always)]
     pub(super) fn write_queued(&mut self) {
         while C::IS_BATCHED
@@ -309,6 +316,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             self.serve_ready();
             self.dispatch_due();
         }
+        // The rest of a body, if the server accepts more of it now, and answers to control frames.
+        self.write_later(token);
         self.note_limit(token);
     }
 

@@ -245,18 +245,12 @@ impl Connection for Http2Connection {
                 return ended;
             }
             if !self.has_left_unread() {
-                self.flush();
-                if !self.has_left_unread() {
-                    return Progress::Waiting;
-                }
-            } else if self.has_read_enough() {
-                self.flush();
-                if self.ended.is_empty() {
-                    return Progress::Yielding;
-                }
-            } else {
-                self.read_once(&|place| Some(request_at(place)), inbox);
+                return Progress::Waiting;
             }
+            if self.has_read_enough() {
+                return Progress::Yielding;
+            }
+            self.read_once(&|place| Some(request_at(place)), inbox);
         }
     }
 
