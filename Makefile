@@ -46,9 +46,10 @@ test-all: build frontend/node_modules/.installed ## Run all other tests, except 
 	npm --prefix frontend test --silent
 	$(BIN)/pytest -m "not essential" --ignore tests/unit --ignore tests/contract
 
-simulate: build ## Race simulated servers and compare simulated sweeps: how often the answer is right, about 6 minutes
+simulate: build ## Race simulated servers, compare simulated sweeps, and search simulated capacities: how often the answers are right, about 15 minutes
 	$(BIN)/python -m tests.simulated_races
 	$(BIN)/python -m tests.simulated_sessions
+	$(BIN)/python -m tests.simulated_capacity
 
 fuzz: build fuzz-decoder ## Fuzz the file parsers, the HTTP/2 client and the response decoder, FUZZ_SECONDS (600) each; needs a C++ compiler
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)

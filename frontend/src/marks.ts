@@ -29,6 +29,8 @@ function drawClipped(scene: Scene, margin: number, draw: (canvas: CanvasRenderin
   ctx.beginPath();
   ctx.rect(bbox.left - margin, bbox.top - margin, bbox.width + 2 * margin, bbox.height + 2 * margin);
   ctx.clip();
+  // uPlot leaves the dash of the last series.
+  ctx.setLineDash([]);
   draw(ctx);
   ctx.restore();
 }

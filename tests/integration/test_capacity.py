@@ -25,7 +25,7 @@ long = pytest.mark.skipif(
 )
 
 BRIEFLY = shlex.split(
-    "--duration 2s --warmup 200ms --cooldown 0s --trials 1 --width 10% --settle 0s"
+    "--duration 2s --warmup 200ms --cooldown 0s --width 20% --settle 0s --budget 1m"
 )
 SLEEPING = """
     import time
@@ -62,7 +62,7 @@ def require_undisturbed(result: CommandResult, server: dict[str, Any]) -> None:
 def test_a_search_against_a_url_stores_all_results(command: Command) -> None:
     """Four servers of 20 ms each behind one queue serve 200 requests per second."""
     with reference("--hold", "20ms", "--servers", 4) as url:
-        args = shlex.split(f"--url {url} --slo p99<400ms --confirmations 1 --confirm-duration 2s")
+        args = shlex.split(f"--url {url} --slo p99<400ms")
         result = command.run("capacity", *args, *BRIEFLY, "--json", "found.json")
 
     document = read_json(command.folder / "found.json")
@@ -72,9 +72,9 @@ def test_a_search_against_a_url_stores_all_results(command: Command) -> None:
     assert (document["schema_version"], document["slo"]) == (1, ["p99<400ms", "error_rate<=0.1%"])
     assert document["recommendations"] == [], "a single server needs no recommendation"
 
-    low, high = server["bracket"]
     # In trials of 2 s, the number of arrivals alone varies by 5 %.
-    assert LIMIT_PER_S * 0.75 <= low < high <= LIMIT_PER_S * 1.35
+    assert LIMIT_PER_S * 0.75 <= server["rate_per_s"] <= LIMIT_PER_S * 1.35
+    assert server["interval_95"][0] <= server["rate_per_s"] <= server["interval_95"][1]
 
     run_dir = result.run_dir
     assert read_json(run_dir / "capacity.json") == document
@@ -83,8 +83,7 @@ def test_a_search_against_a_url_stores_all_results(command: Command) -> None:
         trial["cell"] for trial in server["trials"]
     }
     assert server["trials"][0]["stage"] == "initial"
-    assert "p99 depends on the" in result.out, "no warning about short trials"
-    assert "capacity search on 1 server, about " in result.err.splitlines()[0]
+    assert "capacity search on 1 server, at most 60 s" in result.err.splitlines()[0]
 
 
 def test_a_url_without_a_server_is_blamed_on_the_server(command: Command) -> None:
@@ -101,14 +100,12 @@ def test_a_search_starts_a_new_server_process_for_each_trial(
     command: Command, sleeping: Path
 ) -> None:
     args = ("sleeping:app", "--chdir", sleeping, "--servers", "waitress", "--slo", "p99<400ms")
-    result = command.run("capacity", *args, *BRIEFLY, "--confirmations", 0, "--json", "found.json")
+    result = command.run("capacity", *args, *BRIEFLY, "--json", "found.json")
 
     server = only_server(read_json(command.folder / "found.json"))
     require_undisturbed(result, server)
 
-    low, high = server["bracket"]
-    assert LIMIT_PER_S * 0.75 <= low < high <= LIMIT_PER_S * 1.35
-    assert (server["rate_per_s"], server["confirmed"]) == (low, None)
+    assert LIMIT_PER_S * 0.75 <= server["rate_per_s"] <= LIMIT_PER_S * 1.35
     assert 0 < server["at_rate"]["memory_peak_bytes"] < server["at_rate"]["memory_limit_bytes"]
 
     summary = result.summary
@@ -153,7 +150,7 @@ def test_an_interrupt_keeps_the_finished_trials(command: Command, number: signal
     running = command.start(
         "capacity", "--servers", "wsgiref,waitress", "--slo", "p99<50ms", *BRIEFLY
     )
-    until(lambda: "doubling" in running.err, "the first trial of the search")
+    until(lambda: "approach" in running.err, "the first trial of the search")
     os.killpg(running.pid, number)
     result = running.end()
 
@@ -176,23 +173,24 @@ def test_an_interrupt_keeps_the_finished_trials(command: Command, number: signal
 
 
 @long
-@pytest.mark.timeout(2700)
+@pytest.mark.timeout(600)
 @needs_reference
 def test_f19_the_capacity_of_an_exponential_queue_matches_the_formula(command: Command) -> None:
     """M/M/1 with 2 ms: p99 is 20 ms at exactly 269.74 requests per second."""
     exact_per_s = 500 - math.log(100) / 0.020
-    with reference("--hold", "exp:2ms", "--servers", 1, longest="45min") as url:
+    with reference("--hold", "exp:2ms", "--servers", 1, longest="8min") as url:
         args = shlex.split(f"--url {url} --slo p99<=20ms --json found.json")
-        args += shlex.split("--duration 30s --warmup 1s --cooldown 0s --confirm-duration 30s")
-        result = command.start("capacity", *args).end(2600)
+        result = command.start("capacity", *args).end(300)
 
     server = only_server(read_json(command.folder / "found.json"))
     require_undisturbed(result, server)
-    assert server["estimate_per_s"] == pytest.approx(exact_per_s, rel=0.03)
+    assert server["rate_per_s"] == pytest.approx(exact_per_s, rel=0.1)
+    low, high = server["interval_95"]
+    assert low <= exact_per_s <= high
 
 
 @long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(1200)
 @pytest.mark.servers
 @pytest.mark.limits
 @pytest.mark.parametrize("name", ["waitress", "gunicorn-gthread"])
@@ -203,13 +201,12 @@ def test_two_searches_find_the_capacity_of_a_thread_pool(
     intervals = []
     for seed in (1, 2):
         args = ("sleeping:app", "--chdir", sleeping, "--servers", name, "--slo", "p99<300ms")
-        more = shlex.split("--duration 10s --warmup 1s --cooldown 0s --confirmations 0 --seed")
-        result = command.start("capacity", *args, *more, seed, "--json", "found.json").end(800)
+        more = ("--seed", seed, "--json", "found.json")
+        result = command.start("capacity", *args, *more).end(400)
 
         server = only_server(json.loads((command.folder / "found.json").read_text()))
         require_undisturbed(result, server)
-        low, high = server["bracket"]
-        assert LIMIT_PER_S * 0.9 <= low < high <= LIMIT_PER_S * 1.1
+        assert LIMIT_PER_S * 0.9 <= server["rate_per_s"] <= LIMIT_PER_S * 1.1
         intervals.append(server["interval_95"])
 
     (low, high), (other_low, other_high) = intervals

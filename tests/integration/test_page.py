@@ -5,9 +5,7 @@ The tests are in ``frontend/browser``; this module writes the pages that they op
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import msgspec
@@ -29,8 +27,8 @@ from wsgiload.documents.load_report import Bounds, LoadReport
 from wsgiload.report import load_page, write_html
 from wsgiload.report.run_files import SampleRow
 
-ROOT = Path(__file__).parents[2]
-SCREENSHOTS = ROOT / "target" / "page"
+from .browser import assert_pages_pass
+
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
@@ -105,17 +103,5 @@ def write_pages(folder: Path) -> None:
 
 @pytest.mark.timeout(400)
 def test_report_pages_pass_the_browser_tests(tmp_path: Path) -> None:
-    if shutil.which("chromium") is None and "CI" not in os.environ:
-        pytest.skip("needs Debian's chromium: apt-get install chromium")
     write_pages(tmp_path)
-
-    result = subprocess.run(
-        ["npm", "--prefix", str(ROOT / "frontend"), "run", "--silent", "browser"],
-        env=os.environ | {"WSGILOAD_PAGES": str(tmp_path), "WSGILOAD_PICTURES": str(SCREENSHOTS)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=350,
-    )
-
-    assert result.returncode == 0, result.stdout
+    assert_pages_pass("browser", tmp_path)

@@ -158,7 +158,7 @@ def test_a_failed_import_reveals_no_secrets(planted: Command) -> None:
 @pytest.mark.servers
 def test_a_capacity_search_reveals_no_secrets(planted: Command) -> None:
     words = ("capacity", "repeats:app", "--servers", "wsgiref", "--slo", "p99<50ms")
-    options = (*BRIEFLY, "--trials", 1, "--confirmations", 0, "--width", "50%", "--settle", "0s")
+    options = (*BRIEFLY, "--width", "50%", "--settle", "0s", "--budget", "1m")
     running = planted.start(*words, *options, "--limits", "none", *SWEEP, "--json", "out.json")
     result, command_lines = wait_and_watch(running, planted)
 

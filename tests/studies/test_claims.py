@@ -629,7 +629,8 @@ def test_every_study_has_claims_about_servers_that_it_measures() -> None:
 
 def test_the_servers_of_a_claim_keep_their_settings(capsys: pytest.CaptureFixture[str]) -> None:
     (claim,) = (one for one in claims_of("ziade-2012") if one.name == "small-backlog-fails")
-    assert run_command([*claim.command.split()[1:], "--dry-run", "--quiet"]) == 0
+    words = [*claim.command.split()[1:], "--dry-run", "--quiet", "--json", "-"]
+    assert run_command(words) == 0
     plan = json.loads(capsys.readouterr().out)
     assert [one["server"] for one in plan["adjustments"]] == [
         "gunicorn-gevent",

@@ -23,7 +23,6 @@ from tests.unit.filled import (
 from tests.unit.invented_cells import cell
 from tests.unit.report_fixture import make_cell
 from wsgiload.analysis.answered import is_unanswered
-from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.analysis.recommend import recommend_capacity
 from wsgiload.analysis.recommendations import recommendations
@@ -31,7 +30,6 @@ from wsgiload.attribution.evidence import Evidence
 from wsgiload.attribution.fingerprints import find_fingerprints
 from wsgiload.attribution.steps import Step
 from wsgiload.capacity_search.result import ServerSearch, exit_code, server_result
-from wsgiload.capacity_search.search import Confirmation, SearchResult, SearchTrial
 from wsgiload.documents.attribution_result import (
     AttributionResult,
     ExposureResult,
@@ -48,12 +46,15 @@ from wsgiload.documents.cell_result import (
 from wsgiload.documents.load_report import Bounds, LoadReport, Uncertainty
 from wsgiload.findings.alarms import ServerUse, alarms_of_cell
 from wsgiload.findings.trial import Waits, contamination
+from wsgiload.procedures.capacity import SearchResult
 from wsgiload.report.answer import with_answer
 from wsgiload.report.capacity import capacity_screen
 from wsgiload.report.first_screen import first_screen
 from wsgiload.report.load_screen import load_screen
+from wsgiload.statistics.crossing import Counted
 
 MS = 1e6
+WIDTH = 0.05
 MIB = 1 << 20
 SLO = ("p99<50ms",)
 # Six runs that differ by a few percent, as is typical.
@@ -99,9 +100,8 @@ def search(*servers: ServerCapacity) -> Screen:
         slo=SLO,
         arrivals="poisson",
         keepalive="on",
-        duration_s=10.0,
-        confirm_duration_s=10.0,
-        width=0.05,
+        budget_s=240.0,
+        width=WIDTH,
         url=None,
         servers=servers,
         recommendations=recommendations(servers, recommend_capacity, SLO)
@@ -114,17 +114,16 @@ def search(*servers: ServerCapacity) -> Screen:
     return Screen(shown.markdown + end, shown.cautions, shown.command_of)
 
 
-def searched(server: str, lowest_per_s: float | None, confirmed: int) -> ServerCapacity:
-    """The result of a search that met the objective at most at this rate, and in this many of six
-    confirmations."""
-    found = SearchResult(
-        lower_per_s=lowest_per_s,
-        upper_per_s=102.0,
-        strict_per_s=lowest_per_s,
-        trials=(SearchTrial(lowest_per_s, True, "bisect"),) if lowest_per_s else (),
-        confirmations=(Confirmation(lowest_per_s, confirmed, 6),) if lowest_per_s else (),
-    )
-    return server_result(ServerSearch(server, result=found), parse_objective(SLO), 10**12)
+def searched(server: str, lowest_per_s: float | None) -> ServerCapacity:
+    """The result of a search that missed the objective in all trials (None), or that became invalid
+    after a trial at this rate had met it."""
+    missed = Counted(102.0, 1_000, 100, 0.01, 3.0)
+    if lowest_per_s is None:
+        return server_result(ServerSearch(server, result=SearchResult((missed,))), WIDTH)
+    met = Counted(lowest_per_s, 1_000, 1, 0.01, 0.5)
+    search = ServerSearch(server, result=SearchResult((met, missed), is_abandoned=True))
+    search.abandoned = ("host", "no conclusive result at 101/s in 4 trials")
+    return server_result(search, WIDTH)
 
 
 def canned(

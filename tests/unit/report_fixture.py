@@ -136,9 +136,9 @@ def store_summary(directory: Path, summary: Summary) -> None:
     (directory / "summary.json").write_text(encode(summary), encoding="utf-8")
 
 
-def write_many(directory: Path, servers: int) -> Path:
-    """Write a sweep of this many servers, three runs each, all with the results of waitress."""
-    write_run(directory, runs=3)
+def write_many(directory: Path, servers: int, runs: int = 3) -> Path:
+    """Write a sweep of this many servers, all with the results of waitress."""
+    write_run(directory, runs=runs)
     summary = read_summary(directory)
 
     names = [f"server-number-{place}" for place in range(servers)]

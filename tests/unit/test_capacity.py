@@ -23,7 +23,6 @@ from wsgiload.capacity_search.run import (
     CapacityResult,
     run_capacity,
 )
-from wsgiload.capacity_search.search import Goal
 from wsgiload.capacity_search.trials import TrialPlan
 from wsgiload.documents.capacity import CapacityResult as CapacityDocument
 from wsgiload.documents.cell_result import CellFailure, CellResult
@@ -33,7 +32,6 @@ from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import Summary
 from wsgiload.report import print_capacity
 from wsgiload.results.store import RunDirectory
-from wsgiload.units import NS_PER_S
 
 from .filled import filled_summary, rates, reason, verdict
 from .test_capacity_result import result
@@ -98,12 +96,11 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunSearch:
         monkeypatch.setattr(MODULE, "server_trials", server_trials)
         monkeypatch.setattr(MODULE, "remove_stale_scratch", list)
 
-        goal = Goal(width=0.5, trials=1, confirmations=1)
         plan = CapacityPlan(
             replace(EXPERIMENT, levels=()),
             parse_objective(["p99<50ms"]),
-            goal,
-            NS_PER_S,
+            width=0.5,
+            duration_s=1.0,
             reruns=reruns,
         )
 

@@ -10,7 +10,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from wsgiload.analysis.objective import Judgement, parse_objective
-from wsgiload.analysis.threshold import CAPACITY_FIGURES, failed_thresholds, parse_threshold
+from wsgiload.analysis.threshold import (
+    CAPACITY_FIGURES,
+    failed_thresholds,
+    parse_threshold,
+    undecided_thresholds,
+)
 from wsgiload.capacity_search.result import (
     JudgedTrial,
     ServerSearch,
@@ -18,17 +23,17 @@ from wsgiload.capacity_search.result import (
     is_unfinished,
     server_result,
 )
-from wsgiload.capacity_search.search import Confirmation, SearchResult, SearchTrial
 from wsgiload.documents.attribution_result import AttributionResult, FingerprintResult
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.cell_result import CellFailure, CellResult, ServiceUse
 from wsgiload.documents.codec import to_plain
 from wsgiload.documents.schema import load_schema
 from wsgiload.errors import UsageError
+from wsgiload.procedures.capacity import SearchResult
 from wsgiload.report.capacity import answer_of, memory_words, rate_words, remarks_of
-from wsgiload.units import NS_PER_S
+from wsgiload.statistics.crossing import Counted, Crossing
 
-from .filled import exactly, filled_cell, limits, outcomes, rates, reason, resources, verdict
+from .filled import exactly, filled_cell, limits, outcomes, rates, reason, resources, times, verdict
 
 OBJECTIVE = parse_objective(["p99<50ms"])
 MIB = 1024**2
@@ -48,6 +53,7 @@ def result(
         rate=100.0,
         verdict=verdict(status, blame, *reasons),
         rate_result=rates(99.0, offered_per_s=100.0),
+        response_time_ns=times(*[round(p99_ms * 1e6 / 2)] * 980, *[round(p99_ms * 1e6)] * 20),
         offered_quantiles_ns={"0.5": exactly(5e6), "0.99": exactly(p99_ms * 1e6)},
         outcomes=outcomes(10_000),
         resources=resources(memory_peak_bytes=48 * MIB, cpu_cores_mean=0.5),
@@ -131,7 +137,7 @@ def test_a_disturbance_that_may_shorten_response_times_makes_a_trial_inconclusiv
     assert OBJECTIVE.judge(result(verdict=verdict("invalid", "host", *reasons))).met is None
 
 
-def test_a_miss_decided_by_few_requests_needs_a_longer_trial() -> None:
+def test_a_miss_decided_by_few_requests_is_inconclusive() -> None:
     few = {"outcomes": outcomes(999)}
     short = OBJECTIVE.judge(result(p99_ms=90.0, **few))
     assert (short.met, short.is_too_short) == (None, True)
@@ -144,9 +150,6 @@ def test_a_miss_decided_by_few_requests_needs_a_longer_trial() -> None:
 
     failures = outcomes(999, 990)
     assert OBJECTIVE.judge(result(p99_ms=90.0, outcomes=failures)).met is False
-
-    # 1,000 requests at 50/s, plus 20 % because the number of arrivals varies.
-    assert OBJECTIVE.long_enough_ns(50.0) == 24 * NS_PER_S
 
 
 def test_an_unstable_server_misses_regardless_of_its_quantiles() -> None:
@@ -182,50 +185,38 @@ def state(search_result: SearchResult | None, *trials: JudgedTrial) -> ServerSea
     return ServerSearch("waitress", list(trials), search_result)
 
 
-def trial(passed: bool, rate: float) -> SearchTrial:
-    return SearchTrial(rate, passed, "bisect")
-
-
-CONFIRMED = SearchResult(
-    100.0,
-    102.0,
-    98.0,
-    tuple(
-        trial(passed, rate)
-        for rate, passed in ((98.0, True), (100.0, True), (100.0, False), (102.0, False))
+WIDTH = 0.05
+# Two trials just below the capacity, of which one missed, and one above.
+FOUND = SearchResult(
+    (
+        Counted(98.0, 10_000, 50, 0.01, 0.9),
+        Counted(99.0, 10_000, 150, 0.01, 1.1),
+        Counted(102.0, 10_000, 300, 0.01, 1.3),
     ),
-    (Confirmation(100.0, 5, 6),),
+    Crossing(100.0, 97.0, 103.0, 20.0),
 )
 
 
 def judged(cell: CellResult) -> JudgedTrial:
-    return JudgedTrial(cell, "bisect", OBJECTIVE.judge(cell))
+    return JudgedTrial(cell, "measure", OBJECTIVE.judge(cell))
 
 
-def test_a_confirmed_search_is_valid_and_matches_the_schema() -> None:
-    capacity = server_result(state(CONFIRMED, judged(result())), OBJECTIVE, 120 * NS_PER_S)
-    assert (capacity.server, capacity.rate_per_s, capacity.bracket) == (
+def test_a_precise_search_is_valid_and_matches_the_schema() -> None:
+    near = judged(result(rate=98.0))
+    capacity = server_result(state(FOUND, near), WIDTH)
+    assert (capacity.server, capacity.rate_per_s, capacity.interval_95) == (
         "waitress",
         100.0,
-        (100.0, 102.0),
+        (97.0, 103.0),
     )
-    assert (capacity.confirmed, capacity.strict_per_s) == ((5, 6), 98.0)
+    assert (capacity.bracket, capacity.confirmed) == ((98.0, 102.0), (1, 2))
     assert capacity.verdict == verdict()
-
-    assert capacity.interval_95 is not None and capacity.estimate_per_s is not None
-    low, high = capacity.interval_95
-    assert low is not None and high is not None
-    assert low <= capacity.estimate_per_s <= high
-
     assert memory_words(capacity.at_rate) == "48 MiB of 512 MiB"
 
     not_enforced = result(limits=limits(memory_bytes=512 * MIB, not_enforced=("memory",)))
-    not_enforced_capacity = server_result(
-        state(CONFIRMED, judged(not_enforced)), OBJECTIVE, 120 * NS_PER_S
-    )
-    assert memory_words(not_enforced_capacity.at_rate) == "48 MiB", (
-        "limits that are not enforced are omitted"
-    )
+    assert memory_words(server_result(state(FOUND, judged(not_enforced)), WIDTH).at_rate) == (
+        "48 MiB"
+    ), "limits that are not enforced are omitted"
 
     assert exit_code("complete", [capacity]) == 0
     assert schema_errors(capacity) == []
@@ -233,17 +224,22 @@ def test_a_confirmed_search_is_valid_and_matches_the_schema() -> None:
     assert len(schema_errors(capacity, unknown=1, rate_per_s=0)) == 2
 
 
-def test_the_confirmed_rate_is_always_inside_the_interval() -> None:
-    """Confirmations take precedence over the curve fitted to all trials."""
-    trials = tuple(trial(rate < 330, rate) for rate in (320.0, 325.0, 335.0, 340.0, 345.0) * 4)
-    for rate_per_s in (400.0, 250.0):
-        confirmations = (Confirmation(rate_per_s, 5, 6),)
-        search_result = replace(CONFIRMED, trials=trials, confirmations=confirmations)
-        capacity = server_result(state(search_result), OBJECTIVE, 120 * NS_PER_S)
-        assert capacity.interval_95 is not None and capacity.rate_per_s is not None
-        low, high = capacity.interval_95
-        assert low is not None and high is not None
-        assert low <= capacity.rate_per_s <= high
+def test_a_wide_interval_is_reported() -> None:
+    (remark,) = remarks_of(server_result(state(FOUND), 0.02))
+    assert "the interval reaches 3 % from the rate, not 2 %" in remark
+    assert remark.endswith("after 3 trials (imprecise). Use a longer --budget")
+
+
+def test_a_search_on_one_side_has_a_bound_or_no_rate() -> None:
+    met = server_result(state(SearchResult(FOUND.trials[:1])), WIDTH)
+    assert (met.rate_per_s, met.interval_95, met.bracket) == (98.0, (98.0, None), (98.0, None))
+    assert [reason.check for reason in met.verdict.reasons] == ["no-upper-bound"]
+
+    missed = server_result(state(SearchResult(FOUND.trials[2:])), WIDTH)
+    assert (missed.rate_per_s, missed.bracket) == (None, (None, 102.0))
+    assert [reason.check for reason in missed.verdict.reasons] == ["not-met"]
+    assert exit_code("complete", [missed]) == 99
+    assert schema_errors(met) == schema_errors(missed) == []
 
 
 FULL_CPU = resources(cpu_cores_mean=0.95, listen_queue_peak=9)
@@ -324,7 +320,7 @@ def test_the_result_names_the_limit_of_the_server(
     far_above = judged(result(p99_ms=900.0, rate=400.0, resources=FULL_CPU))
     met = judged(result(resources=FULL_CPU))
 
-    capacity = server_result(state(CONFIRMED, met, *missed, far_above), OBJECTIVE, 120 * NS_PER_S)
+    capacity = server_result(state(FOUND, met, *missed, far_above), WIDTH)
     assert capacity.limited_by == limit
     assert capacity.limiting_services == (("db",) if limit == "service" else ())
 
@@ -333,65 +329,32 @@ def test_the_result_names_the_limit_of_the_server(
     assert answer.endswith(f", limited by {words}" if words else ")")
 
 
-def test_without_a_rate_there_is_no_answer() -> None:
-    failed = server_result(
-        state(replace(CONFIRMED, confirmations=(Confirmation(100.0, 2, 6),))),
-        OBJECTIVE,
-        120 * NS_PER_S,
-    )
-    assert answer_of(failed) is None
-
-
-def test_short_trials_cause_a_warning() -> None:
-    capacity = server_result(state(CONFIRMED), OBJECTIVE, 5 * NS_PER_S)
-    (warning,) = remarks_of(capacity)
-    assert "p99 depends on the 5 slowest of 500 requests and is unreliable (brevity)" in warning
-    assert warning.endswith(". Use --duration 100s")
-    assert capacity.verdict.status == "warn"
-
-
-def test_a_missed_confirmation_leaves_no_rate() -> None:
-    confirmations = (Confirmation(100.0, 3, 6), Confirmation(98.04, 2, 6))
-    missed = SearchResult(100.0, 102.0, 98.0, CONFIRMED.trials, confirmations)
-    capacity = server_result(state(missed), OBJECTIVE, 120 * NS_PER_S)
-    assert (capacity.rate_per_s, capacity.bracket) == (None, (100.0, 102.0))
-    assert capacity.verdict.reasons[0].check == "not-confirmed"
-    assert exit_code("complete", [capacity]) == 98, "some trials met the objective"
-
-
 def test_invalid_trials_are_listed_and_too_many_of_them_invalidate_the_search() -> None:
     disturbed = replace(judged(result("invalid", "host")), is_discarded=True)
 
-    few = server_result(
-        state(CONFIRMED, *[judged(result())] * 9, disturbed), OBJECTIVE, 120 * NS_PER_S
-    )
+    few = server_result(state(FOUND, *[judged(result())] * 9, disturbed), WIDTH)
     assert few.verdict.status == "warn"
     assert "discarded and repeated: waitress at 100/s, run 1" in " ".join(remarks_of(few))
 
-    many = server_result(
-        state(CONFIRMED, *[judged(result())] * 3, disturbed), OBJECTIVE, 120 * NS_PER_S
-    )
+    many = server_result(state(FOUND, *[judged(result())] * 3, disturbed), WIDTH)
     assert (many.verdict.status, many.verdict.blame) == ("invalid", "host")
     assert exit_code("complete", [many], ["waitress"]) == 98
 
 
 def test_a_fifth_of_the_trials_may_be_doubtful_and_repeated_then_they_count() -> None:
     doubtful = judged(result("invalid", "host", p99_ms=60.0, check="steal"))
-    assert doubtful.judgement is not None
     search = state(None, *[judged(result())] * 4)
     search.trials.append(doubtful)
-    assert search.should_repeat(doubtful.judgement)
+    assert search.should_repeat(doubtful)
 
     search.discard_last()
     search.trials.append(doubtful)
-    assert not search.should_repeat(doubtful.judgement), (
-        "a second repeat would be two of six trials"
-    )
-    assert search.should_repeat(Judgement(None, "invalid (method)")), (
+    assert not search.should_repeat(doubtful), "a second repeat would be two of six trials"
+    assert search.should_repeat(JudgedTrial(result(), "measure", Judgement(None, "invalid"))), (
         "inconclusive trials never count"
     )
 
-    counted = server_result(state(CONFIRMED, *search.trials), OBJECTIVE, 120 * NS_PER_S)
+    counted = server_result(state(FOUND, *search.trials), WIDTH)
     reasons = {reason.check: reason for reason in counted.verdict.reasons}
     assert (
         "1 of the 5 trials that decide the rate missed the objective but were disturbed"
@@ -415,12 +378,10 @@ def test_misses_far_above_the_upper_bound_cause_no_lower_bound_warning() -> None
     overloaded = judged(result("invalid", "host", p99_ms=900.0, check="steal", rate=315.0))
     at_the_bound = judged(result("invalid", "host", p99_ms=900.0, check="steal", rate=102.0))
 
-    far = server_result(state(CONFIRMED, judged(result()), overloaded), OBJECTIVE, 120 * NS_PER_S)
+    far = server_result(state(FOUND, judged(result()), overloaded), WIDTH)
     assert far.verdict.status == "valid"
 
-    near = server_result(
-        state(CONFIRMED, judged(result()), at_the_bound), OBJECTIVE, 120 * NS_PER_S
-    )
+    near = server_result(state(FOUND, judged(result()), at_the_bound), WIDTH)
     assert [reason.check for reason in near.verdict.reasons] == ["lower-bound"]
 
 
@@ -431,7 +392,7 @@ def test_a_server_that_did_not_start_has_no_figures() -> None:
         app="cpu:app",
     )
 
-    capacity = server_result(failed, OBJECTIVE, 5 * NS_PER_S)
+    capacity = server_result(failed, WIDTH)
     assert capacity.app == "cpu:app"
     assert (capacity.rate_per_s, capacity.bracket, capacity.interval_95) == (
         None,
@@ -449,35 +410,45 @@ def test_a_server_that_did_not_start_has_no_figures() -> None:
     [(0, "before its first trial"), (1, "after 1 trial"), (3, "after 3 trials")],
 )
 def test_an_unfinished_search_is_invalid(trials: int, progress: str) -> None:
-    capacity = server_result(state(None, *[judged(result())] * trials), OBJECTIVE, 120 * NS_PER_S)
+    capacity = server_result(state(None, *[judged(result())] * trials), WIDTH)
     assert (capacity.verdict.status, capacity.verdict.blame) == ("invalid", "method")
     (remark,) = remarks_of(capacity)
     assert f"was interrupted {progress} (unfinished, invalid)" in remark
     assert is_unfinished(capacity)
     assert schema_errors(capacity) == []
     assert exit_code("interrupted", [capacity]) == 130
-    assert not is_unfinished(server_result(state(CONFIRMED), OBJECTIVE, 120 * NS_PER_S))
+    assert not is_unfinished(server_result(state(FOUND), WIDTH))
 
 
-def test_an_abandoned_search_keeps_its_bounds() -> None:
-    abandoned = SearchResult(100.0, 110.0, 98.0, CONFIRMED.trials, (), is_abandoned=True)
-
-    search = state(abandoned)
+def test_an_abandoned_search_has_no_rate() -> None:
+    search = state(replace(FOUND, is_abandoned=True))
     search.abandoned = ("host", "4 trials at 105/s were invalid")
+    capacity = server_result(search, WIDTH)
 
-    capacity = server_result(search, OBJECTIVE, 120 * NS_PER_S)
-
-    assert (capacity.rate_per_s, capacity.bracket) == (None, (100.0, 110.0))
+    assert (capacity.rate_per_s, capacity.bracket) == (None, (98.0, 102.0))
+    assert answer_of(capacity) is None
     assert (capacity.verdict.status, capacity.verdict.blame) == ("invalid", "host")
     assert schema_errors(capacity) == []
 
 
+def test_a_threshold_within_the_interval_is_undecided() -> None:
+    capacity = server_result(state(FOUND), WIDTH)
+    for limit, failed, undecided in ((90, 0, 0), (98, 0, 1), (102, 0, 1), (110, 1, 0)):
+        threshold = parse_threshold(f"capacity>={limit}", CAPACITY_FIGURES)
+        named = [("waitress", capacity)]
+        assert len(failed_thresholds([threshold], named)) == failed
+        assert len(undecided_thresholds([threshold], named)) == undecided
+    assert exit_code("complete", [capacity], [], ["waitress"]) == 98
+    assert exit_code("complete", [capacity], ["waitress"]) == 99
+
+
 def test_a_threshold_on_an_unknown_capacity_fails() -> None:
     threshold = parse_threshold("capacity>=90", CAPACITY_FIGURES)
-    capacity = server_result(state(CONFIRMED), OBJECTIVE, 120 * NS_PER_S)
+    capacity = server_result(state(FOUND), WIDTH)
     assert failed_thresholds([threshold], [("waitress", capacity)]) == []
     assert failed_thresholds(
-        [threshold], [("waitress", msgspec.structs.replace(capacity, rate_per_s=80.0))]
+        [threshold],
+        [("waitress", msgspec.structs.replace(capacity, rate_per_s=80.0, interval_95=None))],
     ) == ["threshold capacity>=90 failed for waitress"]
     assert failed_thresholds(
         [threshold], [("waitress", msgspec.structs.replace(capacity, rate_per_s=None))]
@@ -488,5 +459,5 @@ def test_a_threshold_on_an_unknown_capacity_fails() -> None:
 
 
 def test_a_judgement_is_stored_with_the_trial() -> None:
-    stored = JudgedTrial(result(), "confirm", Judgement(False, "missed p99<50ms")).document()
-    assert (stored.stage, stored.met, stored.reason) == ("confirm", False, "missed p99<50ms")
+    stored = JudgedTrial(result(), "measure", Judgement(False, "missed p99<50ms")).document()
+    assert (stored.stage, stored.met, stored.reason) == ("measure", False, "missed p99<50ms")

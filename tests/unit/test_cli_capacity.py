@@ -56,25 +56,28 @@ def test_invalid_options_are_rejected(
 def test_the_plan_contains_the_search_and_its_duration(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    options = "--servers gunicorn-gthread --grid workers=1,2 threads=4 --width 5%"
+    options = "--servers gunicorn-gthread --grid workers=1,2 threads=4 --width 3%"
     assert run([*DRY_RUN, *options.split()]) == 0
 
     plan = json.loads(capsys.readouterr().out)
     assert plan["servers"] == ["gunicorn-gthread-w1-t4", "gunicorn-gthread-w2-t4"]
+    assert (plan["width"], plan["budget_s"], plan["duration_s"]) == (0.03, None, None)
+    assert plan["experiment"]["load"]["warmup"] == 1.0
+    assert plan["estimated_seconds"] == 2 * 240
 
-    assert (plan["goal"]["width"], plan["goal"]["trials"], plan["goal"]["confirmations"]) == (
-        0.05,
-        6,
-        6,
-    )
-    assert (
-        plan["confirm_duration_ns"]
-        == 4 * plan["experiment"]["load"]["duration_ns"]
-        == 120_000_000_000
-    )
-    # Two servers, each with 34 trials of 30 s and 6 of 120 s; each trial has a launch, 2 s of
-    # warm-up and 1 s of cool-down.
-    assert plan["estimated_seconds"] == pytest.approx(2 * (34 * 35 + 6 * 125))
+    assert run([*DRY_RUN, *options.split(), "--budget", "6m"]) == 0
+    assert json.loads(capsys.readouterr().out)["estimated_seconds"] == 360
+
+
+def test_a_budget_that_is_too_short_is_rejected_with_one_that_suffices(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = [*DRY_RUN, "--servers", "waitress,wsgiref", "--budget"]
+    assert run([*options, "10s"]) == 2
+    error = capsys.readouterr().err
+    assert "--budget is too short for a capacity search on 2 servers" in error
+
+    assert run([*options, error.split("--budget ")[-1].split()[0].rstrip(".")]) == 0
 
 
 def test_a_recommendation_without_rates_determines_them_first(

@@ -101,7 +101,7 @@ def test_sweep_has_the_documented_flags() -> None:
 
 
 def test_capacity_has_the_applicable_flags_of_sweep() -> None:
-    capacity_only = "--slo --slo-strict --url --trials --width --confirmations --confirm-duration"
+    capacity_only = "--slo --slo-strict --url --width"
     fixed_by_the_search = """
         --rate --rates -R --connections -c --runs --html --check-threshold --precision --compare
         --aggregate --resume --warmup-requests

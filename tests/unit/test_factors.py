@@ -27,7 +27,7 @@ from wsgiload.catalogue.bundled import APPS_FOLDER, BUNDLED
 from wsgiload.catalogue.contract import Server
 from wsgiload.cli import run
 from wsgiload.cli._recommend import print_recommendations
-from wsgiload.documents.capacity import ServerCapacity
+from wsgiload.documents.capacity import CapacityTrial, ServerCapacity
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.codec import to_plain
 from wsgiload.documents.experiment_facts import ExperimentFacts
@@ -572,6 +572,16 @@ def test_each_app_has_its_own_recommendation(capsys: pytest.CaptureFixture[str])
 def test_each_app_of_a_capacity_search_has_its_own_recommendation(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    trial = CapacityTrial(
+        cell="a@100#1",
+        stage="measure",
+        rate_per_s=100.0,
+        connections=None,
+        met=True,
+        discarded=False,
+        doubtful=False,
+        reason="met",
+    )
     entries = [
         ServerCapacity(
             server=f"a-{app}",
@@ -580,13 +590,11 @@ def test_each_app_of_a_capacity_search_has_its_own_recommendation(
             bracket=(100.0, 102.0),
             confirmed=(6, 6),
             verdict=verdict(),
-            estimate_per_s=101.0,
             interval_95=(99.0, 103.0),
             limited_by=None,
-            strict_per_s=None,
             at_rate=None,
             failure=None,
-            trials=(),
+            trials=(trial,),
         )
         for app in ("hello", "cpu")
     ]

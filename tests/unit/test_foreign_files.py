@@ -201,7 +201,7 @@ def test_configuration_may_begin_with_a_byte_order_mark(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("wsgiload.toml").write_bytes(b"\xef\xbb\xbftimeout = '9s'\n")
-    assert cli.run(["load", "http://127.0.0.1:9/", "--dry-run"]) == EXIT_OK
+    assert cli.run(["load", "http://127.0.0.1:9/", "--dry-run", "--json", "-"]) == EXIT_OK
 
 
 def test_packed_files_are_read_within_bounds(

@@ -423,10 +423,8 @@ def searched(
         bracket=(rate, None if rate is None else rate * 1.02),
         confirmed=(6, 6) if rate is not None else None,
         verdict=verdict(),
-        estimate_per_s=rate,
         interval_95=interval,
         limited_by=None,
-        strict_per_s=None,
         at_rate=used,
         failure=None,
         trials=(),
@@ -450,7 +448,7 @@ def test_the_largest_capacity_is_recommended_unless_intervals_overlap() -> None:
     assert "overlap" in near.reason
 
 
-def test_an_unconfirmed_search_names_the_best_server_so_far() -> None:
+def test_a_search_without_a_rate_names_the_best_server_so_far() -> None:
     open_ends = [searched("a", None, None, bracket=(90.0, 95.0)), searched("b", None, None)]
     result = recommend_capacity(open_ends)
     assert isinstance(result, NoRecommendation)
@@ -460,7 +458,7 @@ def test_an_unconfirmed_search_names_the_best_server_so_far() -> None:
     missed = recommend_capacity(open_ends[1:])
     assert isinstance(missed, NoRecommendation)
     assert (missed.reason, missed.is_missed) == (
-        "no rate was confirmed for any configuration",
+        "no rate was found for any configuration",
         True,
     )
 

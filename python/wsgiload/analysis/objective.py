@@ -13,20 +13,25 @@ from wsgiload.analysis.threshold import (
     Threshold,
     parse_threshold,
 )
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.histograms import histogram_of
 from wsgiload.documents.load_report import Reason, Verdict
 from wsgiload.errors import UsageError
-from wsgiload.units import NS_PER_S
+from wsgiload.statistics.crossing import Counted
 
 # Without a limit on failures, a server could meet any quantile by rejecting requests.
 USUAL_FAILURES = "error_rate<=0.1%"
 # RFC 9411: one failed transaction in 100,000.
 STRICT_FAILURES = "error_rate<=0.001%"
-SPARE = 1.2
 # If a disturbed trial is within this factor of a limit, on either side, the disturbance may have
 # decided it.
 NEAR_A_LIMIT = 1.5
 # These figures get worse with the load; goodput is the result of the search, not an objective.
 SEARCHABLE = (*QUANTILES, "error_rate")
+# An objective without any failure cannot be distinguished from this share.
+RAREST = 1e-6
+# Beyond saturation, response times only measure the duration of the trial.
+MAX_EXCESS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +63,9 @@ class Objective:
         return [threshold.text for threshold in self.thresholds]
 
     @property
-    def highest_quantile(self) -> float | None:
-        """The highest quantile of the objective; None if it only limits failures."""
-        return max(
-            (float(QUANTILES[one.figure]) for one in self.thresholds if one.figure in QUANTILES),
-            default=None,
-        )
+    def quantiles(self) -> list[Threshold]:
+        """The conditions on response times."""
+        return [one for one in self.thresholds if one.figure in QUANTILES]
 
     def judge(self, result: Measured) -> Judgement:
         """The judgement of a cell of a sweep, or of a load report."""
@@ -122,12 +124,34 @@ class Objective:
             one.holds(result) for one in narrower
         )
 
-    def long_enough_ns(self, rate_per_s: float) -> int:
-        """The duration of a trial at this rate for which at least ten requests lie beyond each
-        quantile, however the arrivals fall."""
-        if self.highest_quantile is None:
-            return 0
-        return round(SPARE * MIN_BEYOND / (1 - self.highest_quantile) / rate_per_s * NS_PER_S)
+    def count(self, cell: CellResult) -> Counted:
+        """How many requests of an open-loop trial were beyond the limit of the condition that it
+        misses most clearly. A trial without a load (the server died) missed with every request."""
+        rate_per_s, outcomes = cell.rate or 0.0, cell.outcomes
+        if outcomes is None or not outcomes.scheduled:
+            return Counted(rate_per_s, 1, 1, max(self._allowed), MAX_EXCESS)
+        failed = outcomes.scheduled - outcomes.ok
+        times = histogram_of(cell.response_time_ns)
+        counts, excess = list[tuple[int, float]](), 0.0
+        for threshold, allowed in zip(self.thresholds, self._allowed, strict=True):
+            if threshold.figure not in QUANTILES or times is None:
+                counts.append((failed, allowed))
+                continue
+            counts.append((failed + times.count_above(round(threshold.limit)), allowed))
+            value_ns = times.quantile(float(QUANTILES[threshold.figure])) or 0
+            excess = max(excess, value_ns / threshold.limit if threshold.limit else MAX_EXCESS)
+        beyond, allowed = max(counts, key=lambda one: one[0] / one[1])
+        if not excess or beyond == failed > allowed * outcomes.scheduled:
+            excess = beyond / (allowed * outcomes.scheduled)
+        return Counted(rate_per_s, outcomes.scheduled, beyond, allowed, min(MAX_EXCESS, excess))
+
+    @property
+    def _allowed(self) -> list[float]:
+        """The share of requests that may be beyond each limit."""
+        return [
+            1 - float(QUANTILES[one.figure]) if one.figure in QUANTILES else max(one.limit, RAREST)
+            for one in self.thresholds
+        ]
 
 
 def _judge_invalid(verdict: Verdict) -> Judgement:

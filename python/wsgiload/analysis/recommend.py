@@ -458,8 +458,8 @@ def _requested_counts(cell: CellResult) -> RequestedCounts:
 def recommend_capacity(
     servers: Sequence[ServerCapacity],
 ) -> RecommendedConfiguration | NoRecommendation:
-    """A recommendation from the entries of one app in a capacity document: the highest confirmed
-    rate, if no other server can reach it."""
+    """A recommendation from the entries of one app in a capacity document: the highest rate,
+    if no other server can reach it."""
     for server in servers:
         if server.verdict.status == "invalid" and server.failure is None:
             return refusal(
@@ -467,37 +467,32 @@ def recommend_capacity(
                 "repeat it on an idle machine",
             )
 
-    confirmed = _confirmed(servers)
-    if not confirmed:
-        return _unconfirmed(servers)
+    found = _found(servers)
+    if not found:
+        return _without_rate(servers)
 
-    rate_per_s, runs, first = confirmed[0]
+    rate_per_s, first = found[0]
     others = [server for server in servers if server is not first]
     return _doubtful_capacity(others, first) or RecommendedConfiguration(
         server=first.server,
         rate_per_s=rate_per_s,
         figure="capacity",
-        estimate=first.estimate_per_s,
+        estimate=rate_per_s,
         interval_95=_closed_interval(first),
-        runs=runs,
+        runs=sum(one.rate_per_s is not None and not one.discarded for one in first.trials),
         disturbed=0,
         memory=_memory_at_capacity(first),
         cpu=_cpu_at_capacity(first),
-        runner_up=confirmed[1][2].server if len(confirmed) > 1 else None,
+        runner_up=found[1][1].server if len(found) > 1 else None,
         tied=(),
         min_requests_beyond=None,
     )
 
 
-def _confirmed(servers: Sequence[ServerCapacity]) -> list[tuple[float, int, ServerCapacity]]:
-    """The servers with a confirmed rate, the highest first: rate, number of confirmation trials,
-    server."""
-    confirmed = [
-        (server.rate_per_s, server.confirmed[1], server)
-        for server in servers
-        if server.rate_per_s is not None and server.confirmed is not None
-    ]
-    return sorted(confirmed, key=lambda entry: -entry[0])
+def _found(servers: Sequence[ServerCapacity]) -> list[tuple[float, ServerCapacity]]:
+    """The servers with a rate, the highest first."""
+    found = [(one.rate_per_s, one) for one in servers if one.rate_per_s is not None]
+    return sorted(found, key=lambda entry: -entry[0])
 
 
 def _doubtful_capacity(
@@ -513,12 +508,12 @@ def _doubtful_capacity(
         if other.failure is None and _may_reach(other, first):
             return refusal(
                 f"the 95 % CIs of {first.server} and {other.server} overlap",
-                "use longer trials (--duration) or a smaller --width",
+                "use a longer --budget and a smaller --width",
             )
     return None
 
 
-def _unconfirmed(servers: Sequence[ServerCapacity]) -> NoRecommendation:
+def _without_rate(servers: Sequence[ServerCapacity]) -> NoRecommendation:
     failures = [server.failure.message for server in servers if server.failure is not None]
     if len(failures) == len(servers):
         return refusal(
@@ -532,8 +527,8 @@ def _unconfirmed(servers: Sequence[ServerCapacity]) -> NoRecommendation:
             f"; the best so far is {best}, which met it at {low_per_s:,.10g}/s in the search"
         )
     return refusal(
-        f"no rate was confirmed for any configuration{candidate}",
-        "use longer trials (--duration)",
+        f"no rate was found for any configuration{candidate}",
+        "use a longer --budget",
         is_missed=all(server.bracket[0] is None for server in servers),
     )
 

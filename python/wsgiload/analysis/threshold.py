@@ -80,11 +80,18 @@ class Threshold:
         """Whether the result is conclusive: there are enough requests, or the result is clear with
         fewer (a lower quantile already misses the limit, or every request meets it), and the
         generator's delay does not explain a miss."""
+        if isinstance(result, ServerCapacity):
+            return not self._is_inside(result.interval_95)
         if self.missed_by_delay_ns(result):
             return False
         requests = _scheduled(result)
         is_enough = requests == 0 or requests >= self.requests_needed
         return is_enough or self._is_missed_below(result) or self._is_met_by_all(result)
+
+    def _is_inside(self, interval: tuple[float | None, float | None] | None) -> bool:
+        """Whether the limit lies within the interval of a capacity."""
+        low, high = interval or (None, None)
+        return low is not None and low < self.limit and (high is None or self.limit < high)
 
     def missed_by_delay_ns(self, result: Measured | ServerCapacity) -> int:
         """Nanoseconds that the generator may have added to the quantile if they explain the miss;
@@ -266,6 +273,8 @@ def undecided_thresholds(
 
 
 def _why_undecided(threshold: Threshold, result: Measured | ServerCapacity) -> str:
+    if isinstance(result, ServerCapacity):
+        return "the 95 % confidence interval contains it. Use a longer --budget"
     if delay_ns := threshold.missed_by_delay_ns(result):
         return f"{delay_words(threshold.figure, delay_ns)}. Repeat on an idle machine"
     return (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wsgiload.capacity_search.search import rounded
 from wsgiload.capacity_search.trials import ServerTrials, TrialPlan, server_trials
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.run_info import HostFacts, InitialClosedLoop, RunInfo
@@ -17,6 +16,7 @@ from wsgiload.errors import LoadError, ServerError, UsageError, WsgiloadError
 from wsgiload.experiment.plan import Experiment
 from wsgiload.host.facts import host_facts
 from wsgiload.loads.options import Level
+from wsgiload.procedures.capacity import rounded
 from wsgiload.report.words import format_measured_per_s, format_per_s
 from wsgiload.results.stored_plan import raw_plan
 from wsgiload.units import NS_PER_S

@@ -6,29 +6,28 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from wsgiload.analysis.absence import MIN_BEYOND
 from wsgiload.analysis.effective_limit import effective_memory_bytes
-from wsgiload.analysis.objective import Judgement, Objective
+from wsgiload.analysis.objective import Judgement
 from wsgiload.analysis.recommend import LOWER_BOUND, is_lower_bound
-from wsgiload.capacity_search.fit import FittedRate, fit_threshold
 from wsgiload.capacity_search.limit import limit_of, limiting_services
-from wsgiload.capacity_search.search import Phase, SearchResult
 from wsgiload.documents.capacity import CapacityTrial, ServerCapacity, UseAtCapacity
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.load_report import Blame, Verdict
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.findings.finding import Finding, Fired, Level, percent
 from wsgiload.findings.trial import failed_step
+from wsgiload.procedures.capacity import Phase, SearchResult
 from wsgiload.report.words import format_per_s
-from wsgiload.units import NS_PER_S
 
 T = TypeVar("T", int, float)
 
 # Discarding more would be a selection of results.
 MAX_DISCARDED_SHARE = 0.2
 AGAIN = "closed loop, invalid and repeated"
-# With fewer requests beyond a quantile, it varies widely between trials.
-ENOUGH_BEYOND = 100
+# The fit leaves out one disturbed trial in ten.
+MAX_DISTURBED_SHARE = 0.1
+# Trials from this share of the capacity up to it show what the server uses there.
+NEAR = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +48,15 @@ class JudgedTrial:
         return AGAIN if self.is_discarded else "closed loop, for the starting rate of the search"
 
     @property
+    def is_inconclusive(self) -> bool:
+        """Whether its result is invalid. Requests of short trials count."""
+        judgement = self.judgement
+        return judgement is None or (judgement.met is None and not judgement.is_too_short)
+
+    @property
     def is_spoiled(self) -> bool:
         """Whether it was repeated because its result is invalid, not merely disturbed."""
-        return self.is_discarded and (self.judgement is None or self.judgement.met is None)
+        return self.is_discarded and self.is_inconclusive
 
     def document(self) -> CapacityTrial:
         """An entry of ``trials``."""
@@ -91,13 +96,14 @@ class ServerSearch:
         self.failure = cell.failure
         self.failure_blame = blame_of(cell)
 
-    def should_repeat(self, judgement: Judgement) -> bool:
+    def should_repeat(self, trial: JudgedTrial) -> bool:
         """Whether the last trial must be repeated. Once a fifth of the trials has been repeated,
         further disturbed trials count, because some hosts are never quiet."""
-        if judgement.met is None:
+        if trial.judgement is None or trial.is_inconclusive:
             return True
-        repeated = sum(trial.is_discarded and not trial.is_spoiled for trial in self.trials)
-        return judgement.is_doubtful and repeated + 1 <= MAX_DISCARDED_SHARE * len(self.trials)
+        repeated = sum(one.is_discarded and not one.is_spoiled for one in self.trials)
+        may_repeat = repeated + 1 <= MAX_DISCARDED_SHARE * len(self.trials)
+        return trial.judgement.is_doubtful and may_repeat
 
     def discard_last(self) -> None:
         """Exclude the last trial from the result."""
@@ -110,45 +116,46 @@ def blame_of(cell: CellResult) -> Blame:
     return blame or "server"
 
 
-def server_result(state: ServerSearch, objective: Objective, duration_ns: int) -> ServerCapacity:
+def server_result(state: ServerSearch, width: float) -> ServerCapacity:
     """An entry of ``servers``; None: unknown."""
-    result = state.result
-    confirmation = result.confirmations[-1] if result is not None and result.confirmations else None
-    fit = (
-        fit_threshold([(trial.rate_per_s, trial.passed) for trial in result.trials])
-        if result is not None
-        else None
-    )
-    rate_per_s = result.rate_per_s if result is not None else None
-
+    result = state.result or SearchResult()
+    crossing = None if result.is_abandoned else result.crossing
+    lower_per_s, upper_per_s = result.bracket
+    # If every trial met the objective, the capacity is at least the highest rate.
+    at_least = upper_per_s is None and not result.is_abandoned
+    rate_per_s = lower_per_s if at_least else None
+    interval: tuple[float, float | None] | None = None
+    if rate_per_s is not None:
+        interval = (rate_per_s, None)
+    if crossing is not None:
+        rate_per_s = crossing.rate_per_s
+        interval = (crossing.low_per_s, crossing.high_per_s)
     return ServerCapacity(
         server=state.server,
         app=state.app,
         rate_per_s=rate_per_s,
-        bracket=(result.lower_per_s, result.upper_per_s) if result is not None else (None, None),
-        confirmed=(confirmation.passed, confirmation.of) if confirmation is not None else None,
-        verdict=_verdict(_reasons(state, objective, duration_ns)),
-        estimate_per_s=fit.rate_per_s if fit is not None else None,
-        interval_95=_interval(fit, rate_per_s) if fit is not None else None,
-        limited_by=limit_of(_missed(state), result.upper_per_s) if result is not None else None,
-        limiting_services=_limiting_services(state),
-        strict_per_s=result.strict_per_s if result is not None else None,
+        bracket=result.bracket,
+        confirmed=_confirmed(result, rate_per_s),
+        verdict=_verdict(_reasons(state, width)),
+        interval_95=interval,
+        limited_by=limit_of(_missed(state), upper_per_s),
+        limiting_services=limiting_services(_missed(state), upper_per_s),
         at_rate=_at_rate(state, rate_per_s),
         failure=state.failure,
         trials=tuple(trial.document() for trial in state.trials),
     )
 
 
-def _interval(fit: FittedRate, rate_per_s: float | None) -> tuple[float, float]:
-    """The confidence interval of the fit, extended to include the confirmed rate: the server met
-    the objective there in new trials, whatever the fit says."""
-    rates = (fit.low_per_s, fit.high_per_s, *(() if rate_per_s is None else (rate_per_s,)))
-    return min(rates), max(rates)
+def _confirmed(result: SearchResult, rate_per_s: float | None) -> tuple[int, int] | None:
+    """How many of the trials just below the rate met the objective."""
+    near = [one for one in result.trials if _is_near(one.rate_per_s, rate_per_s)]
+    return (sum(one.is_met for one in near), len(near)) if near else None
 
 
-def _limiting_services(state: ServerSearch) -> tuple[str, ...]:
-    result = state.result
-    return limiting_services(_missed(state), result.upper_per_s) if result is not None else ()
+def _is_near(measured_per_s: float | None, rate_per_s: float | None) -> bool:
+    if measured_per_s is None or rate_per_s is None:
+        return False
+    return NEAR * rate_per_s <= measured_per_s <= rate_per_s
 
 
 def _missed(state: ServerSearch) -> list[CellResult]:
@@ -160,12 +167,8 @@ def _missed(state: ServerSearch) -> list[CellResult]:
 
 
 def _at_rate(state: ServerSearch, rate_per_s: float | None) -> UseAtCapacity | None:
-    """The highest resource use of the server in its trials at the confirmed rate."""
-    there = [
-        trial.cell
-        for trial in state.trials
-        if rate_per_s is not None and trial.cell.rate == rate_per_s
-    ]
+    """The highest resource use of the server in its trials just below the rate."""
+    there = [trial.cell for trial in state.trials if _is_near(trial.cell.rate, rate_per_s)]
     used = [cell.resources for cell in there if cell.resources is not None]
     if not used:
         return None
@@ -188,7 +191,7 @@ SEARCH = Finding(
 )
 
 
-def _reasons(state: ServerSearch, objective: Objective, duration_ns: int) -> list[Fired]:
+def _reasons(state: ServerSearch, width: float) -> list[Fired]:
     """All reasons of the verdict, each with its blame."""
     reasons = _unfinished(state)
     if state.failure is not None:
@@ -202,9 +205,8 @@ def _reasons(state: ServerSearch, objective: Objective, duration_ns: int) -> lis
     result = state.result
     if result is None:
         return reasons
-    if not result.is_abandoned:
-        reasons += _open_bracket(result) + _unconfirmed(result)
-    return reasons + _brevity(result, objective, duration_ns)
+    is_open = result.is_abandoned or not result.trials
+    return reasons if is_open else reasons + _imprecise(result, width)
 
 
 NOT_MET = Finding(
@@ -222,50 +224,36 @@ NO_UPPER_BOUND = Finding(
 )
 
 
-def _open_bracket(result: SearchResult) -> list[Fired]:
-    """A warning if the objective was met at no rate, or at every rate."""
-    low, high = result.lower_per_s, result.upper_per_s
-    if low is None:
+IMPRECISE = Finding(
+    name="imprecise",
+    examines="the 95 % confidence interval of the capacity",
+    premise="The budget ended before the interval was as narrow as --width.",
+    fix="use a longer --budget",
+    blame="method",
+)
+
+
+def _imprecise(result: SearchResult, width: float) -> list[Fired]:
+    """A warning if the objective was met at no rate or at every rate, or if the interval is
+    wide."""
+    (low, high), crossing = result.bracket, result.crossing
+    if crossing is None and low is None:
         message = f"the objective was missed at every rate, even at {format_per_s(high)}"
         return [NOT_MET.fired(message, high, None)]
-    if high is None:
+    if crossing is None:
         highest = format_per_s(low)
         message = (
             f"the objective was met at every rate up to {highest}, so the capacity may be higher"
         )
         return [NO_UPPER_BOUND.fired(message, low, None)]
-    return []
-
-
-NOT_CONFIRMED = Finding(
-    name="not-confirmed",
-    examines="the confirmation trials at the highest rate that met the objective",
-    premise="Too few confirmation trials met the objective.",
-    fix="use longer trials (--duration), which vary less",
-    blame="method",
-)
-UNCONFIRMED = Finding(
-    name="unconfirmed",
-    examines="the number of confirmation trials",
-    premise="There were no confirmation trials (--confirmations 0), so the rate is an unconfirmed "
-    "lower bound.",
-    fix="omit --confirmations",
-    blame="method",
-)
-
-
-def _unconfirmed(result: SearchResult) -> list[Fired]:
-    if result.confirmations and result.rate_per_s is None:
-        last = result.confirmations[-1]
-        rates = dict.fromkeys(format_per_s(one.rate_per_s) for one in result.confirmations)
-        message = (
-            f"new trials missed the objective at {' and '.join(rates)}, so no rate is confirmed"
-        )
-        return [NOT_CONFIRMED.fired(message, last.passed, last.of)]
-    if not result.confirmations and result.lower_per_s is not None:
-        message = "the rate was not confirmed by new trials, so it may be too high"
-        return [UNCONFIRMED.fired(message, 0, 6)]
-    return []
+    if crossing.width <= width:
+        return []
+    reached = percent(round(crossing.width, 3))
+    message = (
+        f"the interval reaches {reached} from the rate, not {percent(width)} as --width asks, "
+        f"after {len(result.trials)} trials"
+    )
+    return [IMPRECISE.fired(message, crossing.width, width)]
 
 
 UNFINISHED = Finding(
@@ -328,7 +316,7 @@ def _disturbed(state: ServerSearch) -> list[Fired]:
     """A warning that the rate is a lower bound. A trial that met the objective while it was
     disturbed would also have met it without the disturbance. Misses above the upper bound decided
     nothing."""
-    upper_per_s = state.result.upper_per_s if state.result is not None else None
+    upper_per_s = state.result.bracket[1] if state.result is not None else None
     near = [
         trial
         for trial in state.trials
@@ -343,45 +331,15 @@ def _disturbed(state: ServerSearch) -> list[Fired]:
         for judgement in counted
         if judgement.disturbance is not None and not judgement.met
     ]
-    if not missed:
+    if len(missed) <= MAX_DISTURBED_SHARE * len(counted):
         return []
 
     message = (
         f"{len(missed)} of the {len(counted)} trials that decide the rate missed the objective "
         "but were disturbed, so the rate is a lower bound"
     )
-    return [ONLY_LOWER_BOUND.fired(message, len(missed) / len(counted), 0)]
-
-
-BREVITY = Finding(
-    name="brevity",
-    examines="the number of requests beyond the quantile in each trial",
-    premise=f"Fewer than {ENOUGH_BEYOND:g} requests lie beyond the quantile, so results vary "
-    "between trials.",
-    fix="use longer trials (--duration)",
-    blame="method",
-)
-
-
-def _brevity(result: SearchResult, objective: Objective, duration_ns: int) -> list[Fired]:
-    """A warning if the quantile depends on few requests because the trials are short."""
-    quantile = objective.highest_quantile
-    if quantile is None or result.lower_per_s is None:
-        return []
-
-    requests = result.lower_per_s * duration_ns / NS_PER_S
-    beyond = requests * (1 - quantile)
-    if beyond >= ENOUGH_BEYOND:
-        return []
-
-    needed_s = ENOUGH_BEYOND / (1 - quantile) / result.lower_per_s
-    weak = "is unreliable" if beyond < MIN_BEYOND else "varies from trial to trial"
-    message = (
-        f"in trials of {duration_ns / NS_PER_S:.3g} s, p{quantile * 100:g} depends on the "
-        f"{beyond:,.0f} slowest of {requests:,.0f} requests and {weak}"
-    )
-    fix = f"use --duration {needed_s:.0f}s"
-    return [BREVITY.fired(message, beyond, ENOUGH_BEYOND, fix=fix)]
+    share = len(missed) / len(counted)
+    return [ONLY_LOWER_BOUND.fired(message, share, MAX_DISTURBED_SHARE)]
 
 
 def _verdict(reasons: Sequence[Fired]) -> Verdict:
@@ -394,9 +352,15 @@ def _verdict(reasons: Sequence[Fired]) -> Verdict:
     return Verdict(status=first.level, blame=first.blame, reasons=reported)
 
 
-def exit_code(status: str, servers: Sequence[ServerCapacity], failed: Collection[str] = ()) -> int:
+def exit_code(
+    status: str,
+    servers: Sequence[ServerCapacity],
+    failed: Collection[str] = (),
+    undecided: Collection[str] = (),
+) -> int:
     """The exit code: interrupted, then failed server, then invalid measurement, then missed
-    objective. ``failed`` are the servers that missed a threshold."""
+    objective. ``failed`` are the servers that missed a threshold, ``undecided`` those whose
+    interval contains one."""
     if status == "interrupted":
         return EXIT_INTERRUPTED
     invalid = [server.verdict for server in servers if server.verdict.status == "invalid"]
@@ -405,16 +369,20 @@ def exit_code(status: str, servers: Sequence[ServerCapacity], failed: Collection
     if invalid:
         return EXIT_INVALID
 
-    missing = [server for server in servers if server.server in failed or server.rate_per_s is None]
+    short = {*failed, *undecided}
+    missing = [server for server in servers if server.server in short or server.rate_per_s is None]
     if not missing:
         return EXIT_OK
     # A server with a lower bound may still meet a threshold that this bound misses, and one without
-    # a confirmed rate met the objective in some trials.
-    is_open = all(is_lower_bound(server) or _is_unconfirmed(server) for server in missing)
+    # a rate met the objective in some trials.
+    is_open = all(
+        is_lower_bound(server) or _has_met(server) or server.server in undecided
+        for server in missing
+    )
     return EXIT_INVALID if is_open else EXIT_THRESHOLD
 
 
-def _is_unconfirmed(server: ServerCapacity) -> bool:
+def _has_met(server: ServerCapacity) -> bool:
     return server.rate_per_s is None and server.bracket[0] is not None
 
 

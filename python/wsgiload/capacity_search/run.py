@@ -1,23 +1,24 @@
-"""Runs a capacity search: guess, search and confirm, with every trial stored in a run directory.
+"""Runs a capacity search: a closed loop, then the trials that ``procedures.capacity`` chooses, with
+every trial stored in a run directory.
 
 The searches of several servers are interleaved, in a new random order in each round, so that drift
-affects all of them equally. ``objective`` judges single trials; ``search`` chooses the next rate.
+affects all of them equally. ``objective`` judges and counts single trials.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wsgiload.analysis.disturbance import disturbance_of
-from wsgiload.analysis.objective import Judgement, Objective
+from wsgiload.analysis.objective import Objective
 from wsgiload.analysis.recommend import recommend_capacity
 from wsgiload.analysis.recommendations import recommendations
-from wsgiload.capacity_search.budget import Clock, require_enough, trial_s_within
 from wsgiload.capacity_search.result import (
     JudgedTrial,
     ServerSearch,
@@ -25,7 +26,6 @@ from wsgiload.capacity_search.result import (
     exit_code,
     server_result,
 )
-from wsgiload.capacity_search.search import Goal, NextTrial, Phase, Search, search
 from wsgiload.capacity_search.trials import TrialPlan, Trials, UrlTrials, server_trials
 from wsgiload.catalogue.budget import DEFAULT_USERS
 from wsgiload.doctor.settle import settle, watch_host
@@ -34,6 +34,7 @@ from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.recommendation import Recommendation
 from wsgiload.documents.run_info import HostFacts, RunInfo
+from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Experiment
 from wsgiload.experiment.redaction import public_url
 from wsgiload.experiment.settings import resolve_servers
@@ -41,6 +42,8 @@ from wsgiload.host.cpus import CpuPlan, available_cpus, pinned
 from wsgiload.host.facts import host_facts
 from wsgiload.host.memory_guard import lift_guard
 from wsgiload.loads.options import MAX_RATE_PER_S, Level
+from wsgiload.procedures.capacity import NextTrial, Outcome, Phase, Search, capacity
+from wsgiload.procedures.capacity import Plan as SearchPlan
 from wsgiload.report import write_html
 from wsgiload.report.words import plural
 from wsgiload.results.run_lock import exclusive
@@ -50,6 +53,7 @@ from wsgiload.results.summary import Status
 from wsgiload.sampling.running_load import LoadEvents
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serving import launch
+from wsgiload.statistics.crossing import MIN_TRIALS
 from wsgiload.units import NS_PER_S
 
 GUESS_NS = 5 * NS_PER_S
@@ -57,59 +61,68 @@ USUAL_RERUNS = 3
 # A closed loop without think time shows the maximum throughput. A search outside of this range
 # around it has gone wrong.
 MIN_SHARE, MAX_SHARE = 1 / 32, 16.0
-# Trials of a bisection to 2 %, counted on the noisy oracle of its tests, and the time to start and
-# stop a server.
-USUAL_TRIALS = 34
+# To start and stop a server.
 LAUNCH_S = 2.0
+BUDGET_S = 240.0
+USUAL_WIDTH = 0.05
+# A trial is as long as this many fit into the budget: fewer would hide the scatter of launches.
+TRIALS = 14
+# Shorter trials would measure the start of the server; a queue settles within some of its longest
+# response times.
+MIN_TRIAL_S, LIMITS_PER_TRIAL = 2.0, 20
+# A longer trial is worth more than a longer warm-up.
+MAX_WARMUP_NS = NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityPlan:
-    """The subject and precision of a search. A trial lasts as long as the experiment's load."""
+    """The subject and precision of a search. ``width`` is the distance from the rate to the ends of
+    its interval at which a search ends, relative to the rate."""
 
     experiment: Experiment
     objective: Objective
-    goal: Goal
-    confirm_duration_ns: int
+    width: float = USUAL_WIDTH
     url: str | None = None
     settle_ns: int = 0
+    # Of all servers; None: four minutes for each.
     budget_s: float | None = None
+    # The duration of a trial's measurement; None: as long as the budget allows.
+    duration_s: float | None = None
     # Maximum number of reruns of a trial.
     reruns: int = USUAL_RERUNS
 
-    def within(self, left_s: float, servers: int, around_s: float) -> CapacityPlan:
-        """This plan with trials so short that the searches of this many servers fit into
-        ``left_s``. Each trial takes ``around_s`` in addition to its measurement."""
-        trial_ns = round(trial_s_within(left_s, servers, around_s) * NS_PER_S)
-        load = replace(self.experiment.load, duration_ns=trial_ns)
-        return replace(
-            self,
-            experiment=replace(self.experiment, load=load),
-            confirm_duration_ns=trial_ns,
-            settle_ns=min(self.settle_ns, trial_ns),
-        )
+    def server_budget_s(self, servers: int) -> float:
+        """The seconds for the search of one of this many servers."""
+        return BUDGET_S if self.budget_s is None else self.budget_s / servers
+
+    def trial_s(self, left_s: float, around_s: float) -> float:
+        """The duration of a trial's measurement, if so much is left for one server and each trial
+        takes ``around_s`` in addition."""
+        if self.duration_s is not None:
+            return self.duration_s
+        slowest_s = max((one.limit for one in self.objective.quantiles), default=0.0) / NS_PER_S
+        longest_s = left_s / MIN_TRIALS - around_s
+        needed_s = min(longest_s, LIMITS_PER_TRIAL * slowest_s)
+        return max(MIN_TRIAL_S, needed_s, left_s / TRIALS - around_s)
 
     @property
     def around_s(self) -> float:
         """Seconds that a trial takes in addition to its measurement."""
-        return self.load_around_s + (LAUNCH_S if self.url is None else 0.0)
-
-    @property
-    def load_around_s(self) -> float:
-        """The part of ``around_s`` in which the generator sends."""
         load = self.experiment.load
-        return (load.warmup_ns + load.cooldown_ns) / NS_PER_S
-
-    @property
-    def confirmation_s(self) -> float:
-        """Seconds that the confirmation of one server takes."""
-        return self.goal.confirmations * (self.confirm_duration_ns / NS_PER_S + self.around_s)
+        around_s = (load.warmup_ns + load.cooldown_ns) / NS_PER_S
+        return around_s + (LAUNCH_S if self.url is None else 0.0)
 
     def require_enough_time(self) -> None:
-        """Raise UsageError if the budget is too short."""
-        if self.budget_s is not None:
-            servers = 1 if self.url is not None else len(resolve_servers(self.experiment))
-            require_enough(self.budget_s, servers, self.around_s)
+        """Raise UsageError if the budget is too short for the fewest and shortest trials."""
+        servers = 1 if self.url is not None else len(resolve_servers(self.experiment))
+        trial_s = (self.duration_s or MIN_TRIAL_S) + self.around_s
+        needed_s = servers * (GUESS_NS / NS_PER_S + self.around_s + MIN_TRIALS * trial_s)
+        if servers * self.server_budget_s(servers) < needed_s:
+            raise UsageError(
+                "--budget is too short for a capacity search on "
+                f"{servers} server{'' if servers == 1 else 's'}",
+                f"use --budget {math.ceil(needed_s / 60)}m",
+            )
 
     def without_secrets(self) -> CapacityPlan:
         """This plan without secrets, for storing and printing. From now on, all output hides
@@ -121,11 +134,8 @@ class CapacityPlan:
         return replace(self, experiment=experiment, url=url)
 
     def estimated_s(self, servers: int) -> float:
-        """The expected duration in seconds, with the usual number of trials."""
-        if self.budget_s is not None:
-            return self.budget_s
-        trials_s = USUAL_TRIALS * (self.experiment.load.duration_ns / NS_PER_S + self.around_s)
-        return servers * (trials_s + self.confirmation_s)
+        """The maximum duration in seconds."""
+        return servers * self.server_budget_s(servers)
 
 
 class CapacityEvents(LoadEvents):
@@ -166,8 +176,8 @@ class _ActiveSearch:
 
     state: ServerSearch
     users: int
-    # Whether the remaining time only suffices for a confirmation.
-    is_time_up: Callable[[], bool]
+    left_s: float
+    trial_ns: int = 0
     steps: Search | None = None
     next_trial: NextTrial | None = None
     counts: dict[str, int] = field(default_factory=dict)
@@ -180,22 +190,25 @@ class _ActiveSearch:
 def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> CapacityResult:
     """Run the search of every server and write the run directory. Raises UsageError before anything
     starts if the plan cannot be used; Ctrl-C ends the search with the results so far."""
-    events, began_s = events or CapacityEvents(), time.monotonic()
+    events = events or CapacityEvents()
     plan.without_secrets()  # before any text can contain them
     plan.require_enough_time()
     remove_stale_scratch()
     host = host_facts()  # before this process is pinned, and before the first load
     with _trials_of(plan, events) as (trials, directory, users):
-        clock = None if plan.budget_s is None else Clock(plan.budget_s, began_s)
-        searches = _active_searches(trials, users, clock)
+        searches = [
+            _ActiveSearch(
+                ServerSearch(server, app=trials.app_of(server)),
+                count,
+                plan.server_budget_s(len(users)),
+            )
+            for server, count in users.items()
+        ]
         events.planned(len(searches), plan.estimated_s(len(searches)))
         _write_run(plan, directory, host, "interrupted")  # if nothing more can be written
         status: Status = "failed"
         try:
-            guessing_s = time.monotonic()
             _guess_all(plan, trials, searches, events)
-            if clock is not None:
-                plan = _sized(plan, clock, searches, time.monotonic() - guessing_s)
             _search_all(plan, trials, searches, events)
             status = "complete"
         except KeyboardInterrupt:
@@ -209,36 +222,6 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
             trials.write_summary(status)
             _write_run(plan, directory, host, status)
     return CapacityResult(directory.path, status, document, write_html(directory.path))
-
-
-def _sized(
-    plan: CapacityPlan, clock: Clock, searches: Sequence[_ActiveSearch], spent_s: float
-) -> CapacityPlan:
-    """The plan with trials that fill the remaining budget. ``spent_s`` is the total time of the
-    closed loops, from which the overhead per trial follows."""
-    loops = [trial.cell for active in searches for trial in active.state.trials]
-    measured_s = min(GUESS_NS, plan.experiment.load.duration_ns) / NS_PER_S
-    around_s = spent_s / len(loops) - measured_s if loops else plan.around_s
-    left = sum(not active.state.is_over for active in searches)
-    sized = plan.within(clock.left_s(), max(1, left), max(around_s, plan.load_around_s))
-    clock.confirmation_s = sized.confirmation_s
-    return sized
-
-
-def _active_searches(
-    trials: Trials, users: Mapping[str, int], clock: Clock | None
-) -> list[_ActiveSearch]:
-    """One search per server; within a budget, they share the remaining time."""
-    searches: list[_ActiveSearch] = []
-
-    def is_time_up() -> bool:
-        under_way = sum(not active.state.is_over for active in searches)
-        return clock is not None and clock.must_confirm(under_way)
-
-    for server, count in users.items():
-        state = ServerSearch(server, app=trials.app_of(server))
-        searches.append(_ActiveSearch(state, count, is_time_up))
-    return searches
 
 
 def _write_run(
@@ -297,9 +280,11 @@ def _search_all(
 def _guess(
     plan: CapacityPlan, trials: Trials, active: _ActiveSearch, events: CapacityEvents
 ) -> None:
-    """Determine the starting rate of the search by a closed loop."""
-    state = active.state
+    """Determine the throughput at saturation by a closed loop, and what a trial costs."""
+    state, began_s = active.state, time.monotonic()
     cell = _closed_loop(plan, trials, active, events)
+    spent_s = time.monotonic() - began_s
+    active.left_s -= spent_s
     if cell.failure is not None:
         state.fail(cell)
         return
@@ -311,13 +296,26 @@ def _guess(
         state.abandoned = (blame, why)
         return
 
-    goal = replace(
-        plan.goal,
-        lowest_per_s=max(guess_per_s * MIN_SHARE, plan.goal.lowest_per_s),
-        highest_per_s=min(guess_per_s * MAX_SHARE, MAX_RATE_PER_S),
+    loops = len(state.trials)
+    around_s = max(plan.around_s, spent_s / loops - _guess_ns(plan) / NS_PER_S)
+    trial_s = plan.trial_s(active.left_s, around_s)
+    active.trial_ns = round(trial_s * NS_PER_S)
+    active.steps = capacity(
+        SearchPlan(
+            saturation_per_s=guess_per_s,
+            lowest_per_s=guess_per_s * MIN_SHARE,
+            highest_per_s=min(guess_per_s * MAX_SHARE, MAX_RATE_PER_S),
+            width=plan.width,
+            budget_s=active.left_s,
+            trial_s=trial_s + around_s,
+        )
     )
-    active.steps = search(guess_per_s, goal, active.is_time_up)
-    active.next_trial = next(active.steps)
+    _go_on(active, None)
+
+
+def _guess_ns(plan: CapacityPlan) -> int:
+    """The duration of the closed loop: not longer than a trial that the user wants short."""
+    return min(GUESS_NS, round((plan.duration_s or BUDGET_S) * NS_PER_S))
 
 
 def _closed_loop(
@@ -326,7 +324,7 @@ def _closed_loop(
     """The closed-loop trial, repeated while it is invalid because of the generator or the host. The
     last one is used in any case, because it only gives a starting rate."""
     state, level = active.state, Level(connections=active.users)
-    duration_ns = min(GUESS_NS, plan.experiment.load.duration_ns)
+    duration_ns = _guess_ns(plan)
     for repeats_left in reversed(range(1 + plan.reruns)):
         trial_plan = TrialPlan(state.server, level, active.next_run(level), duration_ns)
         events.trial_started(state, trial_plan, None)
@@ -359,90 +357,76 @@ def _advance(
     plan: CapacityPlan, trials: Trials, active: _ActiveSearch, events: CapacityEvents
 ) -> None:
     """Run the next trial, repeat it while it is invalid, and pass the outcome to the search."""
-    steps, next_trial, state = active.steps, active.next_trial, active.state
-    assert steps is not None
+    next_trial, state, began_s = active.next_trial, active.state, time.monotonic()
     assert next_trial is not None
-    judgement = _carry_out(plan, trials, active, next_trial, events)
+    trial = _try(plan, trials, active, next_trial, events)
     for _ in range(plan.reruns):
-        if state.failure is not None or not state.should_repeat(judgement):
-            break
-        if judgement.met is not None and active.is_time_up():
+        if state.failure is not None or not state.should_repeat(trial):
             break
         state.discard_last()
         _settle(plan)
-        judgement = _carry_out(plan, trials, active, next_trial, events)
+        trial = _try(plan, trials, active, next_trial, events)
     if state.failure is not None:
         return
-    if judgement.met is None:
+    if trial.is_inconclusive:
         state.discard_last()
         why = (
             f"no conclusive result at {next_trial.rate_per_s:,.10g}/s in "
-            f"{plural(1 + plan.reruns, 'trial')} (last one: {judgement.why})"
+            f"{plural(1 + plan.reruns, 'trial')} (last one: {trial.why})"
         )
-        state.abandoned = (blame_of(state.trials[-1].cell), why)
+        state.abandoned = (blame_of(trial.cell), why)
+    counted = None if trial.is_inconclusive else plan.objective.count(trial.cell)
+    _go_on(active, Outcome(counted, time.monotonic() - began_s))
+
+
+def _go_on(active: _ActiveSearch, outcome: Outcome | None) -> None:
+    """Pass the outcome of a trial to the search (None: begin it)."""
+    assert active.steps is not None
     try:
-        active.next_trial = steps.send(judgement.met)
+        if outcome is None:
+            active.next_trial = next(active.steps)
+        else:
+            active.next_trial = active.steps.send(outcome)
     except StopIteration as ended:
-        state.result = ended.value
-
-
-def _carry_out(
-    plan: CapacityPlan,
-    trials: Trials,
-    active: _ActiveSearch,
-    next_trial: NextTrial,
-    events: CapacityEvents,
-) -> Judgement:
-    """Run one trial; if too few requests decided a miss, run a longer one."""
-    usual_ns = (
-        plan.confirm_duration_ns
-        if next_trial.phase == "confirm"
-        else plan.experiment.load.duration_ns
-    )
-    judgement = _try(plan, trials, active, (next_trial, usual_ns), events)
-    if not judgement.is_too_short or active.is_time_up():
-        return judgement
-    longer_ns = max(usual_ns, plan.objective.long_enough_ns(next_trial.rate_per_s))
-    return _try(plan, trials, active, (next_trial, longer_ns), events)
+        active.state.result = ended.value
+        if not ended.value.trials and active.state.abandoned is None:
+            active.state.abandoned = ("method", "the budget ended before the first trial")
 
 
 def _try(
     plan: CapacityPlan,
     trials: Trials,
     active: _ActiveSearch,
-    timed_trial: tuple[NextTrial, int],
+    next_trial: NextTrial,
     events: CapacityEvents,
-) -> Judgement:
-    (next_trial, duration_ns), state = timed_trial, active.state
-    level = Level(rate_per_s=next_trial.rate_per_s)
-    trial_plan = TrialPlan(state.server, level, active.next_run(level), duration_ns)
+) -> JudgedTrial:
+    state, level = active.state, Level(rate_per_s=next_trial.rate_per_s)
+    trial_plan = TrialPlan(state.server, level, active.next_run(level), active.trial_ns)
     events.trial_started(state, trial_plan, next_trial.phase)
     cell = trials.carry_out(trial_plan)
-    judgement = plan.objective.judge(cell)
-    trial = JudgedTrial(cell, next_trial.phase, judgement)
+    trial = JudgedTrial(cell, next_trial.phase, plan.objective.judge(cell))
     state.trials.append(trial)
     events.trial_ended(state, trial)
     # A server that dies under load misses the objective. A server that does not start gives no
     # result for any load.
     if cell.failure is not None and cell.failure.step != "load":
         state.fail(cell)
-    return judgement
+    return trial
 
 
 def _document(
     plan: CapacityPlan, states: Sequence[ServerSearch], directory: RunDirectory, status: Status
 ) -> CapacityDocument:
     load = plan.experiment.load
-    servers = tuple(server_result(state, plan.objective, load.duration_ns) for state in states)
+    servers = tuple(server_result(state, plan.width) for state in states)
     return CapacityDocument(
         schema_version=1,
         status=status,
         slo=tuple(plan.objective.texts),
         arrivals=load.arrivals,
         keepalive=load.keepalive,
-        duration_s=load.duration_ns / NS_PER_S,
-        confirm_duration_s=plan.confirm_duration_ns / NS_PER_S,
-        width=plan.goal.width,
+        budget_s=plan.estimated_s(len(states)),
+        width=plan.width,
         url=plan.without_secrets().url,
         servers=servers,
         recommendations=_recommendations(states, servers, plan.objective),

@@ -17,17 +17,17 @@ from wsgiload.analysis.threshold import (
     Threshold,
     failed_thresholds,
     parse_threshold,
+    undecided_thresholds,
 )
-from wsgiload.capacity_search.budget import GOAL, MAX_WARMUP_NS
 from wsgiload.capacity_search.result import exit_code, is_unfinished
 from wsgiload.capacity_search.run import (
+    MAX_WARMUP_NS,
     USUAL_RERUNS,
     CapacityEvents,
     CapacityPlan,
     CapacityResult,
     run_capacity,
 )
-from wsgiload.capacity_search.search import Goal
 from wsgiload.capacity_search.trials import require_closed_loop
 from wsgiload.cli._capacity_progress import CapacityProgress
 from wsgiload.cli._declared import DURATION
@@ -57,8 +57,6 @@ from wsgiload.sweeps.sweep import plan_cpus
 from wsgiload.units import NS_PER_S, seconds_to_ns
 
 MIN_WIDTH, MAX_WIDTH = 0.005, 0.5
-# The default duration of confirmation trials, relative to that of other trials: 120 s for 30 s.
-CONFIRM_FACTOR = 4
 
 # Options that apply only to launched servers, not to a URL.
 _SERVER_OPTIONS = (
@@ -86,11 +84,8 @@ _SERVER_OPTIONS = (
 # The same for options with defaults: only explicit values contradict --url.
 _SERVER_LIMITS = ("cpus", "memory", "pids")
 
-# Options whose values follow from a budget.
-_SET_BY_BUDGET = ("duration", "trials", "width", "confirmations", "confirm_duration")
-
 EXAMPLES = (
-    "wsgiload capacity myapp:app --slo 'p99<50ms' --budget 5m",
+    "wsgiload capacity myapp:app --slo 'p99<50ms' --budget 10m",
     "wsgiload capacity myapp:app --servers gunicorn,waitress --slo 'p99<50ms' --cpus 2",
     "wsgiload capacity --url http://127.0.0.1:8000/ --slo 'p99<50ms'",
 )
@@ -133,44 +128,20 @@ def _parse_width(text: str) -> float:
         "-z",
         "--duration",
         type=DURATION,
-        default="30s",
-        help="Duration of the measurement in each trial.",
-    ),
-    option(
-        "Procedure",
-        "--trials",
-        type=WholeNumber(1, 99),
-        default=6,
-        help="Maximum number of trials per rate.",
+        help="Duration of the measurement in each trial.  [default: as long as the budget allows]",
     ),
     option(
         "Procedure",
         "--width",
         type=Parsed("percent", _parse_width),
-        default="2%",
-        help="Stop when the upper bound of the capacity is at most this percentage above the lower bound.",
-    ),
-    option(
-        "Procedure",
-        "--confirmations",
-        type=WholeNumber(0, 99),
-        default=6,
-        help="Number of trials that confirm the capacity. At least 5 in 6 must meet the objective.",
-    ),
-    option(
-        "Procedure",
-        "--confirm-duration",
-        type=DURATION,
-        help="Duration of the measurement in each confirmation trial.  [default: four times --duration]",
+        default="5%",
+        help="Stop when both ends of the 95 % confidence interval are within this percentage of the capacity.",
     ),
     option(
         "Procedure",
         "--budget",
         type=DURATION,
-        help=(
-            "Maximum duration of the whole search. It determines the number and duration of the "
-            "trials, sets --width to 4 %, and reduces the default --warmup to 1s."
-        ),
+        help="Maximum duration of the whole search.  [default: 4 minutes per server]",
     ),
     option(
         "Procedure",
@@ -205,14 +176,13 @@ def capacity(
     dry_run: bool,
     **flags: Any,
 ) -> int:
-    """Find each server's capacity: the highest rate that meets --slo, confirmed by new trials.
+    """Find each server's capacity: the highest rate that meets --slo, with its interval.
 
     APP is module:callable, as for `wsgiload sweep`. Without APP and --command, the bundled app
     hello is measured. With --url, no limits are set, and the server is not restarted between
     trials.
     """
     check_destinations(json_file)
-    _require_no_budget_conflict(flags["budget"])
     thresholds = [parse_threshold(text, CAPACITY_FIGURES) for text in threshold]
     plan = _plan(app, flags)
     plan.require_enough_time()
@@ -235,15 +205,14 @@ def capacity(
 
 def _plan(app: str | None, flags: Mapping[str, Any]) -> CapacityPlan:
     objective = parse_objective(flags["slo"], strict=flags["slo_strict"])
-    confirm_duration = flags["confirm_duration"] or CONFIRM_FACTOR * (flags["duration"] or 0.0)
     return CapacityPlan(
-        experiment=_shortened(_experiment(app, flags), flags["budget"]),
+        experiment=_shortened(_experiment(app, flags)),
         objective=objective,
-        goal=_goal(flags),
-        confirm_duration_ns=seconds_to_ns(confirm_duration),
+        width=flags["width"],
         url=flags["url"],
         settle_ns=seconds_to_ns(flags["settle"]),
         budget_s=flags["budget"],
+        duration_s=flags["duration"],
         reruns=flags["reruns"],
     )
 
@@ -257,7 +226,7 @@ def _experiment(app: str | None, flags: Mapping[str, Any]) -> Experiment:
     spec = spec_of(app, flags)
     if url is not None:  # ignore servers and services from configuration files
         spec = replace(spec, server=replace(spec.server, command={}), services={})
-    options = replace(spec.options, runs=1, settle=0.0, reruns=0)
+    options = replace(spec.options, runs=1, settle=0.0, reruns=0, budget=None)
     experiment = experiment_of(replace(spec, options=options))
     require_closed_loop(experiment)
     experiment = replace(experiment, levels=(), name=f"capacity-{experiment.name}")
@@ -275,16 +244,10 @@ def _experiment(app: str | None, flags: Mapping[str, Any]) -> Experiment:
     return experiment
 
 
-def _goal(flags: Mapping[str, Any]) -> Goal:
-    if flags["budget"] is not None:
-        return GOAL
-    return Goal(width=flags["width"], trials=flags["trials"], confirmations=flags["confirmations"])
-
-
-def _shortened(experiment: Experiment, budget_s: float | None) -> Experiment:
-    """The experiment with a shorter warm-up if there is a budget and no --warmup."""
+def _shortened(experiment: Experiment) -> Experiment:
+    """The experiment with a shorter warm-up if there is no --warmup."""
     source = click.get_current_context().get_parameter_source("warmup")
-    if budget_s is None or source is ParameterSource.COMMANDLINE:
+    if source is ParameterSource.COMMANDLINE:
         return experiment
     warmup = min(experiment.load.warmup, MAX_WARMUP_NS / NS_PER_S)
     return replace(experiment, load=replace(experiment.load, warmup=warmup))
@@ -305,24 +268,12 @@ def _require_url_alone(app: str | None, url: str, flags: Mapping[str, Any]) -> N
         )
 
 
-def _require_no_budget_conflict(budget_s: float | None) -> None:
-    """Raise UsageError if a budget is combined with options whose values follow from it."""
-    source_of = click.get_current_context().get_parameter_source
-    given = [name for name in _SET_BY_BUDGET if source_of(name) is ParameterSource.COMMANDLINE]
-    if budget_s is not None and given:
-        raise UsageError(
-            f"--budget and --{given[0].replace('_', '-')} are mutually exclusive: the budget "
-            "determines the number and duration of the trials",
-            "omit one of them",
-        )
-
-
 def _host(url: str) -> str:
     return urlsplit(url).netloc.replace(":", "-").replace("[", "").replace("]", "")
 
 
 def _dry_run(plan: CapacityPlan) -> object:
-    """The resolved plan, and the estimated duration with the usual number of trials."""
+    """The resolved plan, and its maximum duration."""
     variants = {} if plan.url is not None else resolve_servers(plan.experiment)
     interpreters = named_interpreters(variants)
     servers = list(variants) or ["url"]
@@ -356,8 +307,12 @@ def _print(
     searched = [(one.server, one) for one in document.servers if not is_unfinished(one)]
     for sentence in failed_thresholds(thresholds, searched):
         complain(sentence)
+    for sentence in undecided_thresholds(thresholds, searched):
+        complain(sentence)
+    undecided = [name for name, one in searched if not all(it.is_decided(one) for it in thresholds)]
     failed = [name for name, one in searched if not _meets(one, thresholds)]
-    code = exit_code(result.status, document.servers, failed)
+    failed = [name for name in failed if name not in undecided]
+    code = exit_code(result.status, document.servers, failed, undecided)
     if code == EXIT_INTERRUPTED:
         complain(f"interrupted; partial results are in {result.run_dir}")
     return code

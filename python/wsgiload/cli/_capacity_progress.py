@@ -7,10 +7,10 @@ import time
 
 from wsgiload.capacity_search.result import JudgedTrial, ServerSearch
 from wsgiload.capacity_search.run import CapacityEvents
-from wsgiload.capacity_search.search import Phase
 from wsgiload.capacity_search.trials import TrialPlan
 from wsgiload.cli._live import LiveView
 from wsgiload.cli._live_frame import Stage
+from wsgiload.procedures.capacity import Phase
 from wsgiload.report.words import (
     SEARCH_PHASES,
     format_measured_per_s,
@@ -38,7 +38,7 @@ class CapacityProgress(CapacityEvents):
     def planned(self, servers: int, seconds: float) -> None:
         self._expected_s, self._since_ns = seconds, time.monotonic_ns()
         self._print_line(
-            f"capacity search on {plural(servers, 'server')}, about {format_span(seconds)}"
+            f"capacity search on {plural(servers, 'server')}, at most {format_span(seconds)}"
         )
 
     def trial_started(self, state: ServerSearch, plan: TrialPlan, phase: Phase | None) -> None:
@@ -93,7 +93,7 @@ def _outcome_words(trial: JudgedTrial) -> str:
         return f"{verdict}; repeating"
     if judgement is None:
         goodput = None if cell.rate_result is None else cell.rate_result.goodput_per_s
-        return f"goodput {format_measured_per_s(goodput)}; the search starts at a lower rate"
-    if judgement.met is None:
+        return f"goodput {format_measured_per_s(goodput)}; the search starts below it"
+    if trial.is_inconclusive:
         return f"inconclusive ({judgement.why}); repeating"
-    return f"{'met' if judgement.met else 'missed'}, {verdict}"
+    return f"{judgement.why if judgement.met is None else 'met' if judgement.met else 'missed'}, {verdict}"

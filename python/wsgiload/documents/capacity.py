@@ -21,15 +21,16 @@ LimitedBy = Literal[
 
 
 class UseAtCapacity(Document, frozen=True, kw_only=True):
-    """Resource use of a server at its confirmed rate."""
+    """Resource use of a server just below its capacity."""
 
     memory_peak_bytes: NonNegativeInt | None
-    """Peak memory at the confirmed rate. Unit: bytes. Source: cells. Null: not measured."""
+    """Peak memory in trials from 90 to 100 % of the capacity. Unit: bytes. Source: cells. Null: not
+    measured."""
     memory_limit_bytes: NonNegativeInt | None
     """Memory limit of the server. Unit: bytes. Source: cells. Null: no limit."""
     cpu_cores_mean: NonNegativeFloat | None
-    """Mean CPU use during a trial at the confirmed rate, maximum over trials. Unit: cores. Source:
-    cells. Null: not measured."""
+    """Mean CPU use during such a trial, maximum over trials. Unit: cores. Source: cells. Null: not
+    measured."""
 
 
 class CapacityTrial(Document, frozen=True, kw_only=True):
@@ -37,10 +38,9 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
 
     cell: str
     """Identifier of the trial."""
-    stage: Literal["initial", "bracket", "bisect", "confirm"]
-    """Stage of the search: `initial` (closed loop), `bracket` (doubling or halving the rate),
-    `bisect` (narrowing the bracket) or `confirm` (new trials at the lower bound or, if these missed
-    the objective, at a slightly lower rate)."""
+    stage: Literal["initial", "bracket", "measure"]
+    """Stage of the search: `initial` (closed loop), `bracket` (until some trials met the objective
+    and some missed it) or `measure` (around the capacity)."""
     rate_per_s: PositiveFloat | None
     """Offered rate. Unit: 1/s. Null: closed loop."""
     connections: PositiveInt | None
@@ -66,23 +66,20 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     """The app as `module:callable`. Null: the search used `--url`, or the app of the user's own
     server is unknown."""
     rate_per_s: PositiveFloat | None
-    """Capacity: the confirmed rate or, without confirmation trials, the lower bound. Unit: 1/s.
-    Null: no rate was confirmed, no lower bound was found, or the search did not end."""
+    """Capacity: the rate at which the share of requests beyond the limit reaches what the objective
+    allows, from a curve fitted to the trials; if no trial missed the objective, the highest rate.
+    Unit: 1/s. Null: no trial met the objective, or the search did not end."""
     bracket: tuple[PositiveFloat | None, PositiveFloat | None]
-    """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: the bound was not found."""
+    """Nearest measured rates around the capacity: one below it at which a trial met the objective,
+    and one above it at which a trial missed. Unit: 1/s. Null: an entry: no such trial."""
     confirmed: tuple[NonNegativeInt, NonNegativeInt] | None
-    """For the last rate with confirmation trials: the number of these trials that met the
-    objective, and their planned number (`--confirmations`). Unit: trials. Null: no confirmation
-    trials."""
+    """How many of the trials at 90 to 100 % of the capacity met the objective, and their number. At
+    the capacity itself, half of them do. Unit: trials. Null: no such trials."""
     verdict: Verdict
     """Whether the rate can be trusted ([Verdict](#verdict))."""
-    estimate_per_s: PositiveFloat | None
-    """Estimated rate at which half of the trials meet the objective. Unit: 1/s. Source: fit over
-    all conclusive trials that were not discarded. Null: no trial met the objective, no trial missed
-    it, or the search did not end."""
     interval_95: tuple[NonNegativeFloat | None, NonNegativeFloat | None] | None
-    """Lower and upper end of the 95 % confidence interval of `estimate_per_s`, extended to include
-    the confirmed rate. Unit: 1/s. Null: `estimate_per_s` is null."""
+    """Lower and upper end of the 95 % confidence interval of the capacity. Unit: 1/s. Null:
+    `rate_per_s` is null; as the upper end: no trial missed the objective."""
     limited_by: LimitedBy | None
     """Bottleneck in most of the trials that missed the objective at rates up to 1.25 times the
     upper bound of `bracket`: `cpu_limit`, `cpu_per_process` (each process is limited to one core),
@@ -93,12 +90,9 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     limiting_services: tuple[str, ...] = ()
     """Names of the supporting services that saturated their cores in at least one trial that missed
     the objective at a rate up to 1.25 times the upper bound of `bracket`. Source: cgroup."""
-    strict_per_s: PositiveFloat | None
-    """Highest measured rate below the lowest rate at which a trial missed the objective.
-    Confirmation trials do not count. Unit: 1/s. Null: no measured rate qualifies."""
     at_rate: UseAtCapacity | None
-    """Resource use of the server at the confirmed rate. Null: the search used `--url`, or no rate
-    was confirmed."""
+    """Resource use of the server just below its capacity. Null: the search used `--url`, or there
+    were no such trials."""
     failure: CellFailure | None
     """Why the search on this server failed. Null: the search did not fail."""
     trials: tuple[CapacityTrial, ...]
@@ -118,14 +112,11 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     """Inter-arrival distribution: `poisson` or `constant`."""
     keepalive: Literal["on", "off"] | PositiveInt
     """Connection reuse: `on`, `off`, or a maximum number of requests per connection."""
-    duration_s: PositiveFloat
-    """Planned duration of the measurement in each search trial. A trial that missed the objective
-    with too few requests is repeated with a longer duration. Unit: s."""
-    confirm_duration_s: PositiveFloat
-    """Duration of the measurement in each confirmation trial. Unit: s."""
+    budget_s: PositiveFloat
+    """Maximum duration of all searches (`--budget`). Unit: s."""
     width: PositiveFloat
-    """Target width of the bracket, relative to the lower bound. The search narrows the bracket to
-    this width. Unit: ratio."""
+    """Distance of both ends of the interval from the capacity at which a search ends, relative to
+    the capacity (`--width`). Unit: ratio."""
     url: str | None
     """URL of the running server. Null: wsgiload started the servers."""
     servers: tuple[ServerCapacity, ...]

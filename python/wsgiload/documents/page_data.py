@@ -238,11 +238,12 @@ class PageSearch(Document, frozen=True):
     trials: tuple[PageTrial, ...]
     """Trials in the order in which they ran."""
     bracket: tuple[PositiveFloat | None, PositiveFloat | None]
-    """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: no such bound was found."""
+    """Nearest measured rates around the capacity that met and missed the objective. Unit: 1/s.
+    Null: an entry: no such trial."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """95 % confidence interval of the capacity. Unit: 1/s. Null: unknown."""
     rate_per_s: PositiveFloat | None
-    """The confirmed rate. Unit: 1/s. Null: no rate was confirmed."""
+    """The capacity. Unit: 1/s. Null: unknown."""
 
 
 class PageBar(Document, frozen=True):

@@ -51,7 +51,7 @@ class RecommendedConfiguration(Document, frozen=True, kw_only=True):
     """Name of the configuration, as in the identifiers of its trials. Source: cells."""
     rate_per_s: PositiveFloat
     """Highest rate such that this configuration meets the objective at this rate and at all lower
-    measured rates; in a capacity search, the confirmed rate. Unit: 1/s. Source: cells."""
+    measured rates; in a capacity search, the capacity. Unit: 1/s. Source: cells."""
     figure: str
     """The figure to which `estimate` and `interval_95` refer: the highest quantile of the
     objective, `error_rate` if the objective has no quantile, or `capacity` in a capacity search.
@@ -66,8 +66,8 @@ class RecommendedConfiguration(Document, frozen=True, kw_only=True):
     objective, adjusted for the interim analyses). Unit: ns, or 1/s. Source: cells. Null: unknown or
     unbounded."""
     runs: PositiveInt
-    """Number of conclusive runs at `rate_per_s`; in a capacity search, planned number of
-    confirmation trials. Unit: runs, or trials. Source: cells."""
+    """Number of conclusive runs at `rate_per_s`; in a capacity search, number of
+    open-loop trials. Unit: runs, or trials. Source: cells."""
     disturbed: NonNegativeInt
     """Number of runs that met the objective although the generator or the host was disturbed; in a
     capacity search, always 0. Unit: runs. Source: cells."""

@@ -60,6 +60,8 @@ class ServerUse:
     memory_limit_bytes: int | None = None
     cache: CacheProbe | None = None
     services: tuple[ServiceUse, ...] = ()
+    cpu_wait: float | None = None
+    """Share of the measurement in which one of its tasks waited for a core."""
 
 
 LITTLES_LAW = Finding(
@@ -269,8 +271,9 @@ IDLE_SERVER = Finding(
     name="idle-server",
     examines="the server's CPU use while it falls behind the offered rate",
     premise=f"The server responds to less than {percent(FELL_BEHIND)} of the offered rate, at "
-    f"least {MIN_MISSING} responses are missing, and it uses less than {percent(IDLE_SHARE)} of "
-    "its CPU limit: its threads, its connections or a backend are the bottleneck.",
+    f"least {MIN_MISSING} responses are missing, and it uses its CPU limit or waits for a core "
+    f"for less than {percent(IDLE_SHARE)} of the time: its threads, its connections or a backend "
+    "are the bottleneck.",
     fix="add workers or threads, not CPU, or speed up the backend",
     misleads="one process with one thread, presented as a slow server",
 )
@@ -286,7 +289,7 @@ def idle_though_behind(load: LoadReport, use: ServerUse) -> Fired | None:
 
     busy = use.cpu_cores_mean / use.cpus
     is_behind = achieved < FELL_BEHIND * offered and _missing(load) >= MIN_MISSING
-    if not is_behind or busy >= IDLE_SHARE:
+    if not is_behind or busy + (use.cpu_wait or 0.0) >= IDLE_SHARE:
         return None
 
     bottleneck, fix = bottleneck_and_fix(use.services, use.cpu_cores_mean, use.cpus)

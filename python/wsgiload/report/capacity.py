@@ -41,10 +41,10 @@ HEADINGS = (
 # bottleneck.
 _DISPENSABLE = ("bracket", "limited by", "confirmed", "memory", "CPU cores", "verdict")
 NOTE = (
-    "The rate is the highest that met the objective and was confirmed by new trials. The "
-    "confidence interval is for the rate at which half of the trials meet the objective. The "
-    "bracket ends at the lowest rate that missed the objective, and begins at the highest rate "
-    "below it that met the objective. Servers marked = have overlapping intervals."
+    "The rate is the highest that meets the objective in the long run, from a curve fitted to the "
+    "requests beyond the limit in all trials; half of the trials just above it meet the objective "
+    "by chance. The bracket is the nearest pair of rates around it at which a trial met and missed "
+    "the objective. Servers marked = have overlapping intervals."
 )
 
 
@@ -123,16 +123,16 @@ def _sentence(servers: Sequence[ServerCapacity], lead: str) -> str:
 
 
 def _without_rate(servers: Sequence[ServerCapacity]) -> str:
-    """Whether a rate was not found, or only not confirmed. With several servers, the sentence on
-    the recommendation names the best so far."""
+    """Whether no rate was found, or the search ended before one was known. With several servers,
+    the sentence on the recommendation names the best so far."""
     who = servers[0].server if len(servers) == 1 else "any server"
     if all(server.bracket[0] is None for server in servers):
         return f"No rate was found at which {who} meets the objective"
-    unconfirmed = f"No rate is confirmed at which {who} meets the objective"
+    unknown = f"It is unknown up to which rate {who} meets the objective"
     if len(servers) > 1:
-        return unconfirmed
+        return unknown
     reached = words.format_per_s(servers[0].bracket[0])
-    return f"{unconfirmed}; so far, it met the objective at {reached}"
+    return f"{unknown}; so far, it met the objective at {reached}"
 
 
 def _status(
@@ -257,11 +257,10 @@ def print_capacity(document: CapacityResult, console: Console) -> None:
 
 def conditions(document: CapacityResult) -> str:
     """The objective and the conditions of the search."""
-    trials = words.format_seconds(document.duration_s)
     return (
         f"Highest rate with {words.join_words(document.slo)} over all scheduled requests; "
         f"{document.arrivals.capitalize()} arrivals, keep-alive {document.keepalive}; "
-        f"trials of {trials}; search resolution {words.format_ratio(document.width)}"
+        f"at most {words.format_span(document.budget_s)}"
     )
 
 
@@ -272,7 +271,6 @@ def _table(servers: Sequence[ServerCapacity]) -> Table:
         "bracket",
         "95 % CI",
         "confirmed",
-        "no misses up to",
         "memory",
         "verdict",
     )
@@ -284,7 +282,6 @@ def _table(servers: Sequence[ServerCapacity]) -> Table:
             bracket_words(server.bracket),
             interval_words(server.interval_95),
             f"{confirmed[0]} of {confirmed[1]}" if confirmed else words.MISSING,
-            words.format_per_s(server.strict_per_s),
             memory_words(server.at_rate),
             Text(words.verdict_words(verdict), style=_STYLES[verdict.status]),
         )

@@ -32,7 +32,7 @@ _DOWNLOADS = (
     ("intervals.csv", "text/csv"),
     ("resources.csv", "text/csv"),
 )
-_CONDITIONS = ("slo", "arrivals", "keepalive", "duration_s", "confirm_duration_s", "width", "url")
+_CONDITIONS = ("slo", "arrivals", "keepalive", "budget_s", "width", "url")
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def _chart(
 
 def _is_about(caution: str, label: str) -> bool:
     """Whether the warning is about this server alone."""
-    return re.match(rf"{re.escape(label)}(:| at |'s )", caution) is not None
+    return re.match(rf"{re.escape(label)}(:|'s| (?!and ))", caution) is not None
 
 
 def _place_or_name(row: Row) -> str:
@@ -126,14 +126,12 @@ def _drawn(level: RankingLevel, sweep: Sweep) -> tuple[str, Mapping[str, float]]
     if level.rate is None:
         return "goodput/s", _known({one.label: one.goodput_per_s for one in entries})
     values = _known({entry.label: entry.value_ns for entry in entries})
-    quantile = HEADLINE
-    for lower in (q for q in reversed(HEADLINE_QUANTILES) if q < HEADLINE):
-        if values:
-            break
-        quantile = lower
-        medians = {one.label: median_upper_ns(_cells(one, sweep), lower) for one in entries}
-        values = _known(medians)
-    return words.quantile_name(quantile), values
+    for quantile in reversed(HEADLINE_QUANTILES):
+        if not values and quantile < HEADLINE:
+            medians = {one.label: median_upper_ns(_cells(one, sweep), quantile) for one in entries}
+            if values := _known(medians):
+                return words.quantile_name(quantile), values
+    return words.quantile_name(HEADLINE), values
 
 
 def _known(values: Mapping[str, float | None]) -> dict[str, float]:

@@ -101,7 +101,7 @@ def _interval(chosen: RecommendedConfiguration) -> str:
     low, high = chosen.interval_95
     if chosen.figure == "capacity":
         span = f"{words.format_per_s(low)} to {words.format_per_s(high)}"
-        runs = words.plural(chosen.runs, "confirmation run")
+        runs = words.plural(chosen.runs, "trial")
         return f" (95 % CI of the capacity {span}, {runs})"
     span = f"{words.format_duration_ns(low)} to {words.format_duration_ns(high)}"
     return (

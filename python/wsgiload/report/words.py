@@ -36,9 +36,8 @@ NOT_MEASURED = "not measured"
 # The steps of a capacity search.
 SEARCH_PHASES = {
     "initial": "closed loop",
-    "bracket": "doubling",
-    "bisect": "bisection",
-    "confirm": "confirmation",
+    "bracket": "approach",
+    "measure": "near the capacity",
 }
 _SIZE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 

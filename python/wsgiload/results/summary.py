@@ -234,6 +234,7 @@ def _use(record: CellRecord, variant: ServerVariant, setting: Setting) -> Server
         cache=record.cache,
         memory_limit_bytes=setting.limits.memory_bytes,
         services=record.services_used(),
+        cpu_wait=resources.psi_cpu_some_ratio if resources else None,
     )
 
 

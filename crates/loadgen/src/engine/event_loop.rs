@@ -92,6 +92,8 @@ pub(crate) struct Engine<'a, C, S> {
     slot_idle_until_ns: u64,
     /// Arrivals with a slot that are served next.
     ready: VecDeque<(usize, Arrival)>,
+    /// Connections with requests that are queued but not written.
+    unwritten: Vec<u64>,
     /// Connections with more to read, which the reactor will not report again.
     yielding: VecDeque<u64>,
     pacer: Pacer,
@@ -168,6 +170,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             pending: VecDeque::new(),
             slot_idle_until_ns: 0,
             ready: VecDeque::new(),
+            unwritten: Vec::new(),
             yielding: VecDeque::new(),
             pacer,
             stalls: Stalls::default(),
@@ -275,6 +278,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     fn turn(&mut self, until_ns: u64) -> Result<(), LoadError> {
         self.dispatch_due();
         self.expire();
+        self.write_queued();
         let count = self.wait(until_ns)?;
         self.note_events(count);
 
@@ -322,6 +326,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         self.dispatch_due();
         self.handle(event);
         self.serve_ready();
+        self.write_queued();
         self.refresh_clock();
     }
 
@@ -440,18 +445,23 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     }
 
     fn dispatch_due(&mut self) {
+        let mut has_dispatched = false;
         while self
             .source
             .next_due_ns()
             .is_some_and(|due_ns| due_ns <= self.now_ns)
         {
             let Some(due) = self.source.take_due() else {
-                return;
+                break;
             };
             self.ledger.scheduled(due.intended_ns);
             self.note_arrival(due.intended_ns);
             self.dispatch(due);
             self.serve_ready();
+            has_dispatched = true;
+        }
+        if has_dispatched {
+            self.write_queued();
         }
     }
 

@@ -85,6 +85,16 @@ pub(crate) enum Progress {
     NothingSent(usize),
 }
 
+impl Progress {
+    /// The place whose exchange has ended.
+    pub fn place(&self) -> Option<usize> {
+        match self {
+            Self::Ended(place, _) | Self::NothingSent(place) => Some(*place),
+            Self::Waiting | Self::Yielding => None,
+        }
+    }
+}
+
 /// The connection was closed before a byte of the request was written: the request may be sent on
 /// another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +102,9 @@ pub(crate) struct NothingSent;
 
 /// A protocol over one connection. Implementations know nothing of schedules, pools or records.
 pub(crate) trait Connection: Sized {
+    /// Whether `begin` only queues requests, so that `flush` writes several of them at once.
+    const IS_BATCHED: bool = false;
+
     /// Starts to connect. `stamps`: source of the response timestamps. `places`: maximum number of
     /// concurrent exchanges.
     fn open(route: &Route, stamps: ReceiveStamps, places: usize) -> io::Result<Self>;
@@ -123,6 +136,10 @@ pub(crate) trait Connection: Sized {
         is_last: bool,
         now_ns: u64,
     ) -> Result<Option<Exchanged>, NothingSent>;
+
+    /// Writes what is queued. Exchanges that fail by that are reported by `advance`.
+    #[inline(always)]
+    fn flush(&mut self) {}
 
     /// Starts another turn of the engine, in which it may read for a limited time.
     #[inline(always)]

@@ -240,11 +240,6 @@ impl Wake for WakeFlag {
 }
 
 impl WakeFlag {
-    /// Whether it was woken since the last run.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
     /// Polls until it is ready or makes no more progress.
     pub fn run<T>(self: &Arc<Self>, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         let waker = Waker::from(Arc::clone(self));

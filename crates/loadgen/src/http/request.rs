@@ -1,5 +1,6 @@
 //! One prepared request: its bytes on the wire, and what counts as a correct response to it.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::base::error::LoadError;
 use crate::base::thousands::thousands;
 use crate::http::body_check::ExpectedBody;
 use crate::http::captures::Captures;
+use crate::http::http2::request_head::RequestHead;
 use crate::http::template::{Scratch, StandIns, Template};
 use crate::http::values::Inputs;
 use crate::plan::{HttpVersion, ResponseCheck};
@@ -72,6 +74,8 @@ pub(crate) struct Common {
     pub keeps_cookies: bool,
     /// Whether its `Connection` header contains `close` (RFC 9112, section 9.6).
     pub has_close: bool,
+    /// The head in HTTP/2 form, if it does not change.
+    http2_head: Option<RequestHead>,
     /// If there is one, path, headers and body contain stand-ins.
     template: Option<Arc<Template>>,
 }
@@ -120,6 +124,7 @@ impl Request {
             captures: parts.captures.map(Arc::new),
             keeps_cookies: parts.keeps_cookies,
             has_close,
+            http2_head: None,
             template: None,
         });
 
@@ -129,9 +134,13 @@ impl Request {
         })
     }
 
-    fn of(common: Common) -> Self {
+    fn of(mut common: Common) -> Self {
+        let kept_bytes = common.serialise(false);
+        if common.http_version == HttpVersion::Http2 {
+            common.http2_head = RequestHead::of(&kept_bytes);
+        }
         Self {
-            kept_bytes: common.serialise(false),
+            kept_bytes,
             last_bytes: common.serialise(true),
             common: Arc::new(common),
             is_changed: false,
@@ -195,6 +204,27 @@ impl Request {
         } else {
             &self.kept_bytes
         }
+    }
+
+    /// The head in HTTP/2 form, if it can be sent.
+    pub fn http2_head(&self) -> Option<Cow<'_, RequestHead>> {
+        if self.is_changed {
+            return RequestHead::of(&self.kept_bytes).map(Cow::Owned);
+        }
+        self.common.http2_head.as_ref().map(Cow::Borrowed)
+    }
+
+    /// The body.
+    pub fn body(&self) -> Bytes {
+        if !self.is_changed {
+            return self.common.body.clone();
+        }
+        let end = self
+            .kept_bytes
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n");
+        let body = end.map_or(&[][..], |end| &self.kept_bytes[end + 4..]);
+        Bytes::copy_from_slice(body)
     }
 
     /// The path as sent, without the query.

@@ -69,6 +69,7 @@ impl TlsClient {
             needs_http2: self.needs_http2,
             is_tcp_ready: false,
             received_ns: 0,
+            is_emptied: false,
             end: None,
             refusal: None,
         })
@@ -188,6 +189,8 @@ pub(crate) struct TlsSession {
     is_tcp_ready: bool,
     /// Time of the read that returned the latest plaintext.
     received_ns: u64,
+    /// Whether the latest read emptied the socket.
+    is_emptied: bool,
     end: Option<End>,
     /// The server's alert after the client completed the handshake: with TLS 1.3, the server
     /// verifies the client certificate only then.
@@ -253,7 +256,7 @@ impl TlsSession {
     pub fn flush(&mut self, socket: &Socket) -> Transfer {
         let mut sent = 0;
         while self.session.wants_write() {
-            match self.session.write_tls(&mut Carrier(socket)) {
+            match self.session.write_tls(&mut Carrier::of(socket)) {
                 Ok(count) => sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Transfer::WouldBlock;
@@ -298,7 +301,10 @@ impl TlsSession {
 
     /// Reads records from the socket.
     fn pull(&mut self, socket: &Socket) -> Result<Transfer, Error> {
-        match self.session.read_tls(&mut Carrier(socket)) {
+        let mut carrier = Carrier::of(socket);
+        let read = self.session.read_tls(&mut carrier);
+        self.is_emptied = carrier.is_emptied;
+        match read {
             Ok(0) => return Ok(Transfer::Closed),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -330,6 +336,11 @@ impl TlsSession {
         self.received_ns
     }
 
+    /// Whether the read that returned the latest plaintext emptied the socket.
+    pub fn is_emptied(&self) -> bool {
+        self.is_emptied
+    }
+
     /// Whether the connection ended without a close_notify from the server: the latest bytes may be
     /// truncated.
     pub fn is_truncated(&self) -> bool {
@@ -346,12 +357,28 @@ impl TlsSession {
 }
 
 /// Adapts the socket to the interface that rustls needs.
-struct Carrier<'a>(&'a Socket);
+struct Carrier<'a> {
+    socket: &'a Socket,
+    /// Whether the read got less than it asked for.
+    is_emptied: bool,
+}
+
+impl<'a> Carrier<'a> {
+    fn of(socket: &'a Socket) -> Self {
+        Self {
+            socket,
+            is_emptied: false,
+        }
+    }
+}
 
 impl Read for Carrier<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.0.receive(buffer) {
-            Transfer::Bytes(count) => Ok(count),
+        match self.socket.receive(buffer) {
+            Transfer::Bytes(count) => {
+                self.is_emptied = count < buffer.len();
+                Ok(count)
+            }
             Transfer::WouldBlock => Err(io::ErrorKind::WouldBlock.into()),
             Transfer::Closed => Ok(0),
             Transfer::Broken => Err(io::ErrorKind::ConnectionReset.into()),
@@ -361,7 +388,7 @@ impl Read for Carrier<'_> {
 
 impl Write for Carrier<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.0.send(bytes) {
+        match self.socket.send(bytes) {
             Transfer::Bytes(count) => Ok(count),
             Transfer::WouldBlock => Err(io::ErrorKind::WouldBlock.into()),
             Transfer::Closed | Transfer::Broken => Err(io::ErrorKind::BrokenPipe.into()),

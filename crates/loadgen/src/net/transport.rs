@@ -56,7 +56,7 @@ impl Transport {
         }
     }
 
-    /// For hyper and h2: sends buffered bytes; ready once all of them are sent.
+    /// Sends buffered bytes; ready once all of them are sent.
     pub fn poll_flush(&self) -> Poll<io::Result<()>> {
         match &self.tls {
             Some(tls) if tls.borrow_mut().flush(&self.socket) == Transfer::WouldBlock => {
@@ -66,7 +66,7 @@ impl Transport {
         }
     }
 
-    /// For hyper and h2: the result of a read that found this end of the connection.
+    /// For hyper: the result of a read that found this end of the connection.
     pub fn end_of_read(&self, end: Transfer) -> io::Result<()> {
         match end {
             Transfer::Broken => Err(io::ErrorKind::ConnectionReset.into()),
@@ -91,9 +91,12 @@ impl Transport {
         }
     }
 
-    /// Whether a short read means that the socket is empty.
+    /// Whether the short read that has just ended means that the socket is empty.
     pub fn is_emptied_by_short_read(&self) -> bool {
-        self.tls.is_none()
+        match &self.tls {
+            None => true,
+            Some(tls) => tls.borrow().is_emptied(),
+        }
     }
 
     /// Whether the end of the connection may have truncated data. Plain TCP cannot detect this.

@@ -125,7 +125,7 @@ pub struct LoadPlan {
     #[serde(default)]
     pub check: ResponseCheck,
     /// HTTP/1.1 implementation of the generator: its own (`native`), or the library hyper
-    /// (`hyper`). HTTP/2 always uses the library h2.
+    /// (`hyper`). HTTP/2 always uses its own.
     #[serde(default)]
     pub wire: Wire,
     /// HTTP version: `http1_0`, `http1` (HTTP/1.1) or `http2`.

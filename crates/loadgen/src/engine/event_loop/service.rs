@@ -204,10 +204,30 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
                 if let Some(exchanged) = ended {
                     self.exchanged(index, &exchanged);
                 }
-                self.read_on_later(token);
+                if !C::IS_BATCHED {
+                    self.read_on_later(token);
+                } else if self.unwritten.last() != Some(&token) {
+                    self.unwritten.push(token);
+                }
                 true
             }
             Err(NothingSent) => self.nothing_sent(index, token, is_fresh),
+        }
+    }
+
+    /// Writes the requests that are queued on their connections.
+    #[inline(always)]
+    pub(super) fn write_queued(&mut self) {
+        while C::IS_BATCHED
+            && let Some(token) = self.unwritten.pop()
+        {
+            let Some(link) = self.lines.link_mut(token) else {
+                continue;
+            };
+            link.connection.flush();
+            if link.connection.is_closed() {
+                self.read_on_later(token);
+            }
         }
     }
 

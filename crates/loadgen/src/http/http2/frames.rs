@@ -1,357 +1,223 @@
-//! Finds and counts the frames that h2 reads and writes.
-//!
-//! h2 queues empty DATA frames without limit, and responds to every PING and SETTINGS frame. The
-//! transport counts frames before h2 sees them, so that a flood uses little memory and is ended.
+//! Frames: RFC 9113, section 4.
 
-/// Length, type, flags and stream of a frame: RFC 9113, section 4.1.
-const FRAME_HEADER_BYTES: usize = 9;
+/// Length, type, flags and stream of a frame.
+pub(crate) const FRAME_HEADER_BYTES: usize = 9;
 
-/// The connection preface, which a client sends before its first frame: RFC 9113, section 3.4.
-const PREFACE_BYTES: usize = 24;
+/// Maximum length of a frame, unless the peer permits more: RFC 9113, section 6.5.2.
+pub(crate) const FRAME_BYTES: usize = 16 * 1024;
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
+/// The maximum of a window and of a stream's number: RFC 9113, sections 5.1.1 and 6.9.1.
+pub(crate) const MAX_31_BITS: u32 = u32::MAX >> 1;
 
-/// Longer heads are rejected. The length counts the decoded fields plus 32 bytes for each (RFC
-/// 9113, section 6.5.2). For every connection, h2 uses about twice as much memory for the fields,
-/// even if the head never ends.
-pub(crate) const MAX_HEADER_LIST_BYTES: u32 = 256 * 1024;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const PRIORITY: u8 = 2;
+pub(crate) const RST_STREAM: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const PUSH_PROMISE: u8 = 5;
+pub(crate) const PING: u8 = 6;
+pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
+pub(crate) const CONTINUATION: u8 = 9;
 
-/// More consecutive frames without body data than this are a flood. The largest head takes 16
-/// frames, and each of the concurrent streams of a connection may end with three frames.
-pub(crate) const MAX_FRAMES_WITHOUT_DATA: u32 = 1_000;
+pub(crate) const ACK: u8 = 1;
+pub(crate) const END_STREAM: u8 = 1;
+pub(crate) const END_HEADERS: u8 = 4;
+pub(crate) const PADDED: u8 = 8;
+const PRIORITIZED: u8 = 0x20;
 
-/// Flow-control window of a connection, the same as in hyper's client: a large response does not
-/// wait for window updates.
-pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 5 * 1024 * 1024;
-
-/// More bytes than this on a connection without requests are a flood. The server may still send the
-/// rest of cancelled responses, as well as PING and SETTINGS frames.
-const MAX_IDLE_BYTES: usize = CONNECTION_WINDOW_BYTES as usize + 1024 * 1024;
-
-/// As many frames of the usual size as one turn of the engine reads.
-const MAX_FRAMES_PER_TURN: u32 = 64;
-
-/// A few compressed bytes can represent many fields, which take time to decode.
-const MAX_HEADS_PER_TURN: u32 = 8;
-
-/// The header of a frame.
-#[derive(Clone, Copy, Debug)]
-struct FrameHeader {
-    kind: u8,
-    stream: u32,
-    payload_bytes: usize,
+/// What the server did wrong, in the words of HTTP/2: RFC 9113, section 7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorCode {
+    Protocol = 1,
+    FlowControl = 3,
+    FrameSize = 6,
+    Cancel = 8,
+    Compression = 9,
+    Calm = 11,
 }
 
-/// Finds the frames in the bytes of one direction, however they are split.
-#[derive(Debug, Default)]
-struct FrameFinder {
-    /// The header of the current frame, as far as it is known.
-    header: [u8; FRAME_HEADER_BYTES],
-    header_bytes: usize,
-    payload_left_bytes: usize,
+/// A frame without its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    pub kind: u8,
+    pub flags: u8,
+    pub stream: u32,
+    pub payload_bytes: usize,
 }
 
-impl FrameFinder {
-    /// Takes the next bytes, and reports each frame header that they complete.
-    fn take(&mut self, mut bytes: &[u8], mut on_header: impl FnMut(FrameHeader)) {
-        while !bytes.is_empty() {
-            let skipped = self.payload_left_bytes.min(bytes.len());
-            self.payload_left_bytes -= skipped;
-            bytes = &bytes[skipped..];
-
-            let missing = FRAME_HEADER_BYTES - self.header_bytes;
-            let (passed, rest) = bytes.split_at(missing.min(bytes.len()));
-            let end = self.header_bytes + passed.len();
-            self.header[self.header_bytes..end].copy_from_slice(passed);
-            self.header_bytes = end;
-            bytes = rest;
-
-            if end == FRAME_HEADER_BYTES {
-                self.header_bytes = 0;
-                let header = self.current();
-                self.payload_left_bytes = header.payload_bytes;
-                on_header(header);
-            }
-        }
-    }
-
-    fn current(&self) -> FrameHeader {
-        let [high, middle, low, kind, _, stream @ ..] = self.header;
-        FrameHeader {
+impl FrameHeader {
+    /// Parses the beginning of a frame, as soon as it is complete.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let header = bytes.first_chunk::<FRAME_HEADER_BYTES>()?;
+        let [high, middle, low, kind, flags, stream @ ..] = *header;
+        Some(Self {
             kind,
+            flags,
             // The first bit is reserved.
-            stream: u32::from_be_bytes(stream) & (u32::MAX >> 1),
+            stream: u32::from_be_bytes(stream) & MAX_31_BITS,
             payload_bytes: u32::from_be_bytes([0, high, middle, low]) as usize,
+        })
+    }
+
+    /// Whether the frame has this flag.
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// The bytes on the wire.
+    pub fn bytes(&self) -> [u8; FRAME_HEADER_BYTES] {
+        let [_, high, middle, low] = (self.payload_bytes as u32).to_be_bytes();
+        let [a, b, c, d] = self.stream.to_be_bytes();
+        [high, middle, low, self.kind, self.flags, a, b, c, d]
+    }
+
+    /// The payload of a DATA or HEADERS frame without its padding and priority.
+    pub fn unpadded<'a>(&self, mut payload: &'a [u8]) -> Result<&'a [u8], ErrorCode> {
+        let mut padding_bytes = 0;
+        if self.has(PADDED) {
+            let (first, rest) = payload.split_first().ok_or(ErrorCode::FrameSize)?;
+            (padding_bytes, payload) = (usize::from(*first), rest);
         }
-    }
-}
-
-/// Send times of request heads: h2 may write them later than requested.
-#[derive(Debug)]
-pub(crate) struct SentHeads {
-    finder: FrameFinder,
-    /// When the latest write began.
-    write_ns: u64,
-    heads: Vec<(u32, u64)>,
-}
-
-impl Default for SentHeads {
-    fn default() -> Self {
-        Self {
-            finder: FrameFinder {
-                payload_left_bytes: PREFACE_BYTES,
-                ..FrameFinder::default()
-            },
-            write_ns: 0,
-            heads: Vec::new(),
+        if self.kind == HEADERS && self.has(PRIORITIZED) {
+            payload = payload.get(5..).ok_or(ErrorCode::FrameSize)?;
         }
+        let end = payload.len().checked_sub(padding_bytes);
+        Ok(&payload[..end.ok_or(ErrorCode::Protocol)?])
     }
 }
 
-impl SentHeads {
-    /// Takes the next bytes that the socket has accepted, in a write that began at `before_ns`.
-    pub fn take(&mut self, bytes: &[u8], before_ns: u64) {
-        // The first frame may have begun in the previous write.
-        let is_begun = self.finder.header_bytes > 0;
-        let mut begun_ns = if is_begun { self.write_ns } else { before_ns };
-        self.write_ns = before_ns;
-        self.finder.take(bytes, |frame| {
-            if frame.kind == HEADERS {
-                self.heads.push((frame.stream, begun_ns));
-            }
-            begun_ns = before_ns;
-        });
-    }
-
-    /// Streams whose heads were sent since the last call, and when the write began.
-    pub fn drain(&mut self) -> impl Iterator<Item = (u32, u64)> {
-        self.heads.drain(..)
-    }
-}
-
-/// Counts the frames in the bytes that a server sends.
+/// Puts frames together that arrive in pieces.
 #[derive(Debug, Default)]
-pub(crate) struct FrameCounter {
-    finder: FrameFinder,
-    /// Announced length of the latest head so far. A compressed head is no longer than its header
-    /// list.
-    head_bytes: usize,
-    without_data: u32,
-    in_turn: u32,
-    heads_in_turn: u32,
-    /// Bytes since the connection became idle, if it is.
-    idle_bytes: usize,
-    is_going_away: bool,
+pub(crate) struct FrameReader {
+    /// The beginning of a frame that has not arrived completely.
+    partial: Vec<u8>,
 }
 
-impl FrameCounter {
-    /// Starts another turn of the engine.
-    pub fn start_turn(&mut self) {
-        (self.in_turn, self.heads_in_turn) = (0, 0);
-    }
-
-    /// Starts another request.
-    pub fn start_request(&mut self) {
-        self.without_data = 0;
-    }
-
-    /// The last request in progress has ended.
-    pub fn start_idling(&mut self) {
-        self.idle_bytes = 0;
-    }
-
-    /// Takes the next bytes of the connection.
-    pub fn take(&mut self, bytes: &[u8]) {
-        self.idle_bytes = self.idle_bytes.saturating_add(bytes.len());
-        let mut finder = std::mem::take(&mut self.finder);
-        finder.take(bytes, |frame| self.count(frame));
-        self.finder = finder;
-    }
-
-    /// Whether the server has announced that it accepts no more requests.
-    pub fn is_going_away(&self) -> bool {
-        self.is_going_away
-    }
-
-    /// Whether the server has sent too many frames without body data, or too long a head.
-    pub fn is_flooded(&self) -> bool {
-        self.without_data > MAX_FRAMES_WITHOUT_DATA
-            || self.head_bytes > MAX_HEADER_LIST_BYTES as usize
-    }
-
-    /// Whether the server has flooded an idle connection.
-    pub fn is_flooded_while_idle(&self) -> bool {
-        self.is_flooded() || self.idle_bytes > MAX_IDLE_BYTES
-    }
-
-    /// Whether this turn has taken enough frames.
-    pub fn has_taken_enough(&self) -> bool {
-        self.in_turn >= MAX_FRAMES_PER_TURN || self.heads_in_turn >= MAX_HEADS_PER_TURN
-    }
-
-    fn count(&mut self, frame: FrameHeader) {
-        match frame.kind {
-            HEADERS => self.head_bytes = frame.payload_bytes,
-            CONTINUATION => self.head_bytes += frame.payload_bytes,
-            GOAWAY => self.is_going_away = true,
-            _ => {}
+impl FrameReader {
+    /// Takes the next bytes of a connection, and reports each frame that they complete.
+    pub fn take(
+        &mut self,
+        mut bytes: &[u8],
+        mut on_frame: impl FnMut(FrameHeader, &[u8]) -> Result<(), ErrorCode>,
+    ) -> Result<(), ErrorCode> {
+        while !self.partial.is_empty() && !bytes.is_empty() {
+            let missing = missing_bytes(&self.partial)?;
+            let (part, rest) = bytes.split_at(missing.min(bytes.len()));
+            self.partial.extend_from_slice(part);
+            bytes = rest;
+            if missing_bytes(&self.partial)? == 0 {
+                let mut whole = std::mem::take(&mut self.partial);
+                take_first(&whole, &mut on_frame)?;
+                whole.clear();
+                self.partial = whole;
+            }
         }
 
-        self.in_turn = self.in_turn.saturating_add(1);
-        self.heads_in_turn += u32::from(frame.kind == HEADERS);
-        match frame.kind {
-            DATA if frame.payload_bytes > 0 => self.without_data = 0,
-            // The server may send one for each part of a large request.
-            WINDOW_UPDATE => {}
-            _ => self.without_data = self.without_data.saturating_add(1),
+        while missing_bytes(bytes)? == 0 {
+            bytes = &bytes[take_first(bytes, &mut on_frame)?..];
         }
+        self.partial.extend_from_slice(bytes);
+        Ok(())
     }
+}
+
+/// How many bytes are missing to complete the header of the first frame or, after that, the frame.
+fn missing_bytes(bytes: &[u8]) -> Result<usize, ErrorCode> {
+    let Some(header) = FrameHeader::parse(bytes) else {
+        return Ok(FRAME_HEADER_BYTES - bytes.len());
+    };
+    if header.payload_bytes > FRAME_BYTES {
+        return Err(ErrorCode::FrameSize);
+    }
+    Ok((FRAME_HEADER_BYTES + header.payload_bytes).saturating_sub(bytes.len()))
+}
+
+/// Reports the first frame, which is complete; returns its length.
+#[inline]
+fn take_first(
+    bytes: &[u8],
+    on_frame: &mut impl FnMut(FrameHeader, &[u8]) -> Result<(), ErrorCode>,
+) -> Result<usize, ErrorCode> {
+    let header = FrameHeader::parse(bytes).ok_or(ErrorCode::FrameSize)?;
+    let end = FRAME_HEADER_BYTES + header.payload_bytes;
+    on_frame(header, &bytes[FRAME_HEADER_BYTES..end])?;
+    Ok(end)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn frame(kind: u8, payload_bytes: usize) -> Vec<u8> {
-        let length = u32::try_from(payload_bytes).expect("a short frame");
-        let mut frame = length.to_be_bytes()[1..].to_vec();
-        frame.extend([kind, 0, 0, 0, 0, 1]);
-        frame.resize(FRAME_HEADER_BYTES + payload_bytes, 0xff);
-        frame
+    fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+        let header = FrameHeader {
+            kind,
+            flags,
+            stream: 1,
+            payload_bytes: payload.len(),
+        };
+        [&header.bytes()[..], payload].concat()
     }
 
     #[test]
-    fn frames_are_counted_however_they_are_split() {
-        let stream = [
-            frame(4, 6),
-            frame(HEADERS, 300),
-            frame(DATA, 5),
-            frame(6, 8),
-            frame(DATA, 0),
-        ]
-        .concat();
+    fn frames_are_found_however_they_are_split() {
+        let sent = [
+            (SETTINGS, vec![]),
+            (HEADERS, vec![7; 300]),
+            (DATA, vec![1; 5]),
+            (PING, vec![0; 8]),
+            (DATA, vec![]),
+        ];
+        let stream: Vec<u8> = sent
+            .iter()
+            .flat_map(|(kind, payload)| frame(*kind, 0, payload))
+            .collect();
         for piece_bytes in 1..=stream.len() {
-            let mut counter = FrameCounter::default();
+            let mut reader = FrameReader::default();
+            let mut found = Vec::new();
             for piece in stream.chunks(piece_bytes) {
-                counter.take(piece);
+                let taken = reader.take(piece, |header, payload| {
+                    found.push((header.kind, payload.to_vec()));
+                    Ok(())
+                });
+                assert_eq!(taken, Ok(()));
             }
-
-            let counts = (counter.in_turn, counter.heads_in_turn, counter.without_data);
-            assert_eq!(counts, (5, 1, 2), "in pieces of {piece_bytes}");
-            let finder = &counter.finder;
-            assert_eq!((finder.header_bytes, finder.payload_left_bytes), (0, 0));
+            assert_eq!(found, sent, "in pieces of {piece_bytes}");
+            assert!(reader.partial.is_empty());
         }
     }
 
     #[test]
-    fn too_many_frames_without_data_or_a_new_request_are_a_flood() {
-        let limit = MAX_FRAMES_WITHOUT_DATA as usize;
-        let mut counter = FrameCounter::default();
-
-        counter.take(&frame(6, 8).repeat(limit));
-        assert!(!counter.is_flooded());
-        counter.take(&frame(DATA, 1));
-        counter.take(&frame(6, 8).repeat(limit));
-        assert!(!counter.is_flooded());
-
-        counter.start_request();
-        counter.take(&frame(6, 8).repeat(limit));
-        assert!(!counter.is_flooded());
-        counter.take(&frame(WINDOW_UPDATE, 4));
-        assert!(!counter.is_flooded());
-        counter.take(&frame(DATA, 0));
-        assert!(counter.is_flooded());
-    }
-
-    #[test]
-    fn an_idle_connection_is_flooded_by_bytes_or_by_frames_without_data() {
-        let piece = frame(DATA, 16 * 1024);
-        let pieces = MAX_IDLE_BYTES / piece.len();
-        let mut counter = FrameCounter::default();
-        for _ in 0..2 {
-            counter.start_idling();
-            counter.take(&piece.repeat(pieces));
-            assert!(!counter.is_flooded_while_idle());
+    fn a_frame_that_is_too_long_is_refused_by_its_header() {
+        let header = FrameHeader {
+            kind: DATA,
+            flags: 0,
+            stream: 1,
+            payload_bytes: FRAME_BYTES + 1,
+        };
+        for piece_bytes in [1, FRAME_HEADER_BYTES] {
+            let mut reader = FrameReader::default();
+            let bytes = header.bytes();
+            let mut pieces = bytes.chunks(piece_bytes);
+            let refused = pieces.find_map(|piece| reader.take(piece, |_, _| Ok(())).err());
+            assert_eq!(refused, Some(ErrorCode::FrameSize));
         }
-        counter.take(&piece);
-        assert!(counter.is_flooded_while_idle() && !counter.is_flooded());
-
-        let burst = [frame(6, 8), frame(4, 0), frame(WINDOW_UPDATE, 4)].concat();
-        counter.start_idling();
-        counter.take(&burst.repeat(MAX_FRAMES_WITHOUT_DATA as usize / 2));
-        assert!(!counter.is_flooded_while_idle());
-        counter.take(&frame(6, 8));
-        assert!(counter.is_flooded_while_idle());
     }
 
     #[test]
-    fn a_head_longer_than_the_limit_is_a_flood() {
-        let frame_bytes = 16 * 1024;
-        let frames = MAX_HEADER_LIST_BYTES as usize / frame_bytes;
-        let mut counter = FrameCounter::default();
-        for _ in 0..2 {
-            counter.take(&frame(HEADERS, frame_bytes));
-            counter.take(&frame(CONTINUATION, frame_bytes).repeat(frames - 1));
-            assert!(!counter.is_flooded());
-        }
-
-        counter.take(&frame(CONTINUATION, 1));
-        assert!(counter.is_flooded());
-    }
-
-    #[test]
-    fn a_turn_ends_after_many_frames_or_some_heads() {
-        for (frames, is_enough) in [
-            (frame(DATA, 10).repeat(63), false),
-            (frame(DATA, 10).repeat(64), true),
-            (frame(HEADERS, 10).repeat(7), false),
-            (frame(HEADERS, 10).repeat(8), true),
+    fn padding_and_priority_are_removed() {
+        for (kind, flags, payload, expected) in [
+            (DATA, 0, &b"abc"[..], Ok(&b"abc"[..])),
+            (DATA, PADDED, b"\x01abc", Ok(b"ab")),
+            (DATA, PADDED, b"\x03abc", Ok(b"")),
+            (DATA, PADDED, b"\x04abc", Err(ErrorCode::Protocol)),
+            (DATA, PADDED, b"", Err(ErrorCode::FrameSize)),
+            (HEADERS, PADDED | PRIORITIZED, b"\x01.....ab", Ok(b"a")),
+            (HEADERS, PRIORITIZED, b"....", Err(ErrorCode::FrameSize)),
         ] {
-            let mut counter = FrameCounter::default();
-            counter.take(&frames);
-            assert_eq!(counter.has_taken_enough(), is_enough);
-
-            counter.start_turn();
-            assert!(!counter.has_taken_enough());
+            let bytes = frame(kind, flags, payload);
+            let header = FrameHeader::parse(&bytes).expect("a header");
+            assert_eq!(header.unpadded(payload), expected, "{payload:?}");
         }
-    }
-
-    #[test]
-    fn a_head_has_the_timestamp_of_the_write_in_which_it_starts() {
-        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-        let second = [&[0, 0, 2, HEADERS, 4, 0, 0, 0, 3][..], &[0x82, 0x84]].concat();
-        let stream = [&preface[..], &frame(4, 6), &frame(HEADERS, 30), &second].concat();
-        let (first_at, second_at) = (preface.len() + 15, preface.len() + 15 + 39);
-
-        for piece_bytes in 1..=stream.len() {
-            let mut sent = SentHeads::default();
-            for (number, piece) in stream.chunks(piece_bytes).enumerate() {
-                sent.take(piece, number as u64);
-            }
-            let heads: Vec<(u32, u64)> = sent.drain().collect();
-            let streams: Vec<u32> = heads.iter().map(|head| head.0).collect();
-            assert_eq!(streams, [1, 3], "in pieces of {piece_bytes}");
-            if piece_bytes >= FRAME_HEADER_BYTES {
-                let begun = [first_at, second_at].map(|byte| (byte / piece_bytes) as u64);
-                assert_eq!(
-                    [heads[0].1, heads[1].1],
-                    begun,
-                    "in pieces of {piece_bytes}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn goaway_is_detected() {
-        let mut counter = FrameCounter::default();
-        counter.take(&frame(4, 6));
-        assert!(!counter.is_going_away());
-        counter.take(&frame(GOAWAY, 8));
-        assert!(counter.is_going_away());
     }
 }

@@ -1,7 +1,10 @@
-//! HTTP/2: one connection with several concurrent streams, framed by h2.
+//! HTTP/2: one connection with several concurrent streams, with native framing.
 
 pub(crate) mod connection;
+mod flood;
 mod frames;
-mod stream;
-mod transport;
-mod wakes;
+mod hpack;
+mod huffman;
+mod output;
+pub(crate) mod request_head;
+mod response_head;
