@@ -50,6 +50,19 @@ function drawWhenOpened(figure: Figure, container: HTMLElement): Figure {
   return figure;
 }
 
+/** Insert the rows of large tables once their part of the page is opened: thousands of rows would delay the page. */
+function fillTablesWhenOpened(): void {
+  for (const rows of document.querySelectorAll<HTMLScriptElement>("script.rows")) {
+    const fill = (): void => {
+      rows.insertAdjacentHTML("beforebegin", rows.text); // escaped by the template
+      rows.remove();
+    };
+    const part = rows.closest("details");
+    if (part && !part.open) part.addEventListener("toggle", fill, { once: true });
+    else fill();
+  }
+}
+
 function addCopyButtons(): void {
   for (const table of document.querySelectorAll<HTMLTableElement>("main table")) {
     const holder = table.closest("details.data") ?? table.parentElement;
@@ -113,6 +126,7 @@ function start(): void {
     makeControls(store, controls, () => figures.forEach((figure) => figure.resetZoom()));
   }
   drawAll();
+  fillTablesWhenOpened();
   addCopyButtons();
   handleLinks(store);
   preparePrint(drawAll);

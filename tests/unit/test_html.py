@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from jinja2 import Environment, PackageLoader
 
 from wsgiload.documents.cell_result import AppliedLimits, CellFailure, CellResult
 from wsgiload.documents.load_report import Bounds, LoadReport, Stalls
@@ -30,6 +31,7 @@ from wsgiload.report.findings import (
     resource_caption,
     response_time_caption,
 )
+from wsgiload.report.grids import Grid
 from wsgiload.report.load_digest import digest_of
 
 from .report_fixture import read_load, read_summary, store_summary, write_many, write_run
@@ -499,3 +501,20 @@ def test_a_page_on_a_full_disk_names_its_path(
     monkeypatch.setattr(page_of, "replace_file", full)
     with pytest.raises(UsageError, match=r"cannot write .*/report.html: No space left on device"):
         page_of.write(tmp_path / "report.html", "")
+
+
+def test_rows_of_a_large_table_are_text_until_it_is_opened() -> None:
+    def table(rows: int) -> str:
+        environment = Environment(loader=PackageLoader("wsgiload.report", ""), autoescape=True)
+        grid = Grid(("server", "p99"), (("</script>", "1 ms"),) * rows)
+        return str(environment.get_template("macros.html.j2").module.fields_grid(grid))  # type: ignore[attr-defined]
+
+    assert "<script" not in table(1000)
+    large = table(1001)
+    assert large.count('<script type="text/html" class="rows">') == large.count("</script>") == 1
+    assert (
+        large.index("<script")
+        < large.index("<td>")
+        < large.rindex("<td>")
+        < large.index("</script>")
+    )
