@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
-
 from wsgiload.analysis.repeats import NOTHING_LEARNED, Learned, Session, learn, session_of
 from wsgiload.documents.codec import read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
+from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import RefusedFile, require_plain
 from wsgiload.results import stored_summary
@@ -73,7 +72,7 @@ def read_session(run: Path, summary: Summary | None = None) -> Session | None:
     try:
         require_plain(run)
         info = read(RunInfo, run / "run.json")
-        folder = msgspec.json.decode(info.plan, type=dict[str, object]).get("app_dir")
+        folder = decode_json(info.plan, dict[str, object]).get("app_dir")
         is_bundled = Path(str(folder)).parts[-len(BUNDLED_APPS) :] == BUNDLED_APPS
         return session_of(summary or read_summary(run), info.host, is_bundled=is_bundled)
     except (UsageError, ValueError, ArithmeticError, LookupError, OSError):

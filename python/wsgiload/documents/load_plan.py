@@ -306,7 +306,7 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """The criteria for a correct response."""
     wire: Wire = "native"
     """HTTP/1.1 implementation of the generator: its own (`native`), or the library hyper (`hyper`).
-    HTTP/2 always uses the library h2."""
+    HTTP/2 always uses its own."""
     http_version: HttpVersion = "http1"
     """HTTP version: `http1_0`, `http1` (HTTP/1.1) or `http2`."""
     streams: PositiveInt = 1
