@@ -6,6 +6,9 @@ use crate::http::http2::frames::ErrorCode;
 use crate::http::http2::hpack::{Decoder, FIELD_OVERHEAD_BYTES};
 use crate::http::request::Request;
 
+/// A head of more than this times the limit ends its connection: the server attacks it.
+const MAX_EXCESS: usize = 4;
+
 /// A longer block is not remembered.
 const MAX_REMEMBERED_BYTES: usize = 1_024;
 
@@ -67,6 +70,9 @@ impl HeadReader {
         let mut check = HeadCheck::default();
         let decoded = self.decoder.decode(block, |name, value| {
             check.take(name, value);
+            if check.head.is_malformed {
+                return;
+            }
             if keeps_cookies && name == b"set-cookie" {
                 kept.set_cookies.push(value.to_vec());
             }
@@ -80,7 +86,9 @@ impl HeadReader {
             return Err(ErrorCode::Protocol);
         }
 
-        check.head.is_malformed |= check.list_bytes > MAX_HEADER_LIST_BYTES as usize;
+        if check.list_bytes > MAX_EXCESS * MAX_HEADER_LIST_BYTES as usize {
+            return Err(ErrorCode::Calm);
+        }
         if !self.decoder.has_changed() && block.len() <= MAX_REMEMBERED_BYTES {
             self.remembered.extend_from_slice(block);
             self.head = check.head;
@@ -107,8 +115,13 @@ struct HeadCheck {
 
 impl HeadCheck {
     fn take(&mut self, name: &[u8], value: &[u8]) {
-        self.list_bytes += name.len() + value.len() + FIELD_OVERHEAD_BYTES;
         let head = &mut self.head;
+        self.list_bytes += name.len() + value.len() + FIELD_OVERHEAD_BYTES;
+        if self.list_bytes > MAX_HEADER_LIST_BYTES as usize {
+            // A few bytes may stand for many megabytes, which must not cost time.
+            head.is_malformed = true;
+            return;
+        }
         if let Some(pseudo) = name.strip_prefix(b":") {
             let status = status_of(value).filter(|_| pseudo == b"status");
             head.is_malformed |= status.is_none() || head.status.is_some() || self.has_fields;
@@ -226,6 +239,18 @@ mod tests {
             ("a", "\u{7f}"),
         ] {
             assert_eq!(read(&[fields]), Err(ErrorCode::Protocol), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_compression_bomb_ends_the_connection() {
+        for (references, expected) in [(200, Ok(true)), (8_000, Err(ErrorCode::Calm))] {
+            let mut block = block(&[("a", &"v".repeat(4_000))], true);
+            (0..references).for_each(|_| encode_index(62, &mut block));
+            let mut reader = HeadReader::default();
+            let head = reader.read(&block, None, &mut KeptFields::default());
+            // 200 references are above the limit, but below what is tolerated once.
+            assert_eq!(head.map(|head| head.is_malformed), expected, "{references}");
         }
     }
 
