@@ -86,9 +86,9 @@ def client_of(listener: socket.socket) -> int:
 
 
 def inode_of(port: int) -> str:
-    """The inode of the socket with this local port."""
+    """The inode of the socket with this local port, which closed connections may have, too."""
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
-    return next((line[9] for line in lines if line[1].endswith(f":{port:04X}")), "")
+    return next(line[9] for line in lines if line[1].endswith(f":{port:04X}") and line[9] != "0")
 
 
 def open_files(pid: int) -> set[str]:
