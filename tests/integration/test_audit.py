@@ -436,7 +436,7 @@ def test_growing_throughput_is_not_reported(
 
 
 @needs_reference
-def test_a_run_without_a_result_is_reported(
+def test_an_empty_file_is_named_and_is_no_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with reference(*HOLD) as url:
@@ -444,10 +444,10 @@ def test_a_run_without_a_result_is_reported(
     url = f"http://127.0.0.1:{unused_port()}/"
     (tmp_path / "wrk-2.txt").write_text(closed_loop("wrk", "no-server", url, 10, 1))
 
-    assert run(["audit", str(tmp_path)]) == 98
-    out = capsys.readouterr().out
-    assert "missing-run: this run has no result" in out
-    assert "1 finding in 1 of 2 results" in out
+    assert run(["audit", str(tmp_path)]) == 0
+    output = capsys.readouterr()
+    assert "wrk-2.txt: empty, so not a result; repeat the run" in output.err
+    assert "no findings in 1 result" in output.out
 
 
 # --- stored output
@@ -531,7 +531,6 @@ EXPECTED: dict[str, set[str]] = {
     "wrk-healthy": set(),
     "wrk-nagle": {"nagle-delay", "too-few-requests"},
     "wrk-nagle-jitter": {"nagle-delay", "too-few-requests"},
-    "wrk-no-server": {"missing-run"},
     "wrk-one-each": {"littles-law", "no-keepalive", "too-few-requests"},
     "wrk-ports": {"failed-connections", "too-few-requests"},
     "wrk-refused": {"failures-left-out", "littles-law"},
