@@ -123,9 +123,9 @@ def test_a_search_starts_a_new_server_process_for_each_trial(
 @pytest.mark.servers
 def test_the_document_states_why_no_server_is_recommended(command: Command, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise RuntimeError('no licence')\n")
-    options = shlex.split("--servers wsgiref,waitress --slo p99<50ms")
-    args = ("broken:app", "--chdir", tmp_path, *options)
-    result = command.run("capacity", *args, *BRIEFLY)
+    options = shlex.split("--servers wsgiref,waitress --slo p99<50ms --budget 2m")
+    args = ("broken:app", "--chdir", tmp_path)
+    result = command.run("capacity", *args, *BRIEFLY, *options)
 
     assert result.code == 97
 
@@ -148,7 +148,7 @@ def test_the_document_states_why_no_server_is_recommended(command: Command, tmp_
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_an_interrupt_keeps_the_finished_trials(command: Command, number: signal.Signals) -> None:
     running = command.start(
-        "capacity", "--servers", "wsgiref,waitress", "--slo", "p99<50ms", *BRIEFLY
+        "capacity", "--servers", "wsgiref,waitress", "--slo", "p99<50ms", *BRIEFLY, "--budget", "2m"
     )
     until(lambda: "approach" in running.err, "the first trial of the search")
     os.killpg(running.pid, number)
