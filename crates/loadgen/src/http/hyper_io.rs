@@ -31,8 +31,9 @@ use crate::net::transport::Transport;
 /// Maximum size of one read of the socket.
 const READ_BYTES: usize = 8 * 1024;
 
-/// Maximum number of reads per turn, enough to receive a large response in a few turns.
-const MAX_READS_PER_TURN: usize = 128;
+/// Maximum number of reads per turn. hyper takes milliseconds for the thousands of interim responses
+/// that a hostile server can send in 128 KiB, and the thread's other connections wait meanwhile.
+const MAX_READS_PER_TURN: usize = 16;
 
 pub(crate) type Future<T> = Pin<Box<dyn std::future::Future<Output = T>>>;
 
