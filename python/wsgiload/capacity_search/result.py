@@ -26,8 +26,9 @@ MAX_DISCARDED_SHARE = 0.2
 AGAIN = "closed loop, invalid and repeated"
 # The fit leaves out one disturbed trial in ten.
 MAX_DISTURBED_SHARE = 0.1
-# Trials from this share of the capacity up to it show what the server uses there.
-NEAR = 0.9
+# Trials from this share of the capacity up to it show what the server uses there; a search measures
+# up to a tenth below the capacity that it knows so far.
+NEAR = 0.8
 
 
 @dataclass(frozen=True, slots=True)

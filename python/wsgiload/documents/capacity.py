@@ -24,7 +24,7 @@ class UseAtCapacity(Document, frozen=True, kw_only=True):
     """Resource use of a server just below its capacity."""
 
     memory_peak_bytes: NonNegativeInt | None
-    """Peak memory in trials from 90 to 100 % of the capacity. Unit: bytes. Source: cells. Null: not
+    """Peak memory in trials from 80 to 100 % of the capacity. Unit: bytes. Source: cells. Null: not
     measured."""
     memory_limit_bytes: NonNegativeInt | None
     """Memory limit of the server. Unit: bytes. Source: cells. Null: no limit."""
@@ -73,7 +73,7 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     """Nearest measured rates around the capacity: one below it at which a trial met the objective,
     and one above it at which a trial missed. Unit: 1/s. Null: an entry: no such trial."""
     confirmed: tuple[NonNegativeInt, NonNegativeInt] | None
-    """How many of the trials at 90 to 100 % of the capacity met the objective, and their number. At
+    """How many of the trials at 80 to 100 % of the capacity met the objective, and their number. At
     the capacity itself, half of them do. Unit: trials. Null: no such trials."""
     verdict: Verdict
     """Whether the rate can be trusted ([Verdict](#verdict))."""
