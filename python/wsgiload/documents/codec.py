@@ -90,24 +90,17 @@ def read(kind: type[T], path: Path) -> T:
     return document
 
 
-_SummaryParts = msgspec.defstruct(
-    "_SummaryParts",
-    [
-        (one.name, tuple[msgspec.Raw, ...] if one.name == "cells" else one.type, one.default)
-        if not one.required
-        else (one.name, tuple[msgspec.Raw, ...] if one.name == "cells" else one.type)
-        for one in msgspec.structs.fields(Summary)
-    ],
-    kw_only=True,
-    forbid_unknown_fields=True,
-)
+class _SummaryParts(Summary, frozen=True, kw_only=True):
+    """A summary whose cells are not decoded."""
+
+    cells: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
 
 
 def read_cellwise(path: Path, keep: Callable[[CellResult], CellResult]) -> Summary:
     """A summary of which only what ``keep`` returns of each cell stays in memory. Raises like
     ``read``."""
     try:
-        parts: Any = decode_json(read_file(SUMMARY, path), _SummaryParts)
+        parts = decode_json(read_file(SUMMARY, path), _SummaryParts)
         require_entries(SUMMARY, path, len(parts.cells))
         cells = tuple(keep(decode_json(bytes(cell), CellResult)) for cell in parts.cells)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, FileNotFoundError):

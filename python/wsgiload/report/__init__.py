@@ -101,8 +101,10 @@ def write_html(
 ) -> Path:
     """Write report.html into the run directory and return its path. ``summary``: with its
     conclusions, if it was read before."""
-    from wsgiload.report import capacity_page, html, page
+    from wsgiload.report import capacity_page, html, page, run_files
 
     if is_capacity_run(run_dir):
-        return page.write(run_dir / "report.html", capacity_page.render(run_dir))
-    return html.write_html(run_dir, method, slo, summary)
+        text = capacity_page.render(run_dir)
+    else:
+        text = html.render(run_files.read_run(run_dir, method, slo, summary))
+    return page.write(run_dir / "report.html", text)

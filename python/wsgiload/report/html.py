@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import msgspec
 
 from wsgiload.documents.codec import to_plain
 from wsgiload.documents.page_data import PageChart
 from wsgiload.documents.summary import Summary
-from wsgiload.experiment.procedure import Method
 from wsgiload.report import (
     breakdown,
     coincidence,
@@ -37,7 +35,7 @@ from wsgiload.report.breakdown import Breakdown
 from wsgiload.report.cells import Sweep, conditions, read_sweep
 from wsgiload.report.page import Chart, Download, download, facts, nothing_drawn
 from wsgiload.report.ranking_chart import RankingChart, ranking_charts
-from wsgiload.report.run_files import RunFiles, read_run
+from wsgiload.report.run_files import RunFiles
 from wsgiload.report.strip import Strip
 from wsgiload.report.timelines import ServerStrips
 
@@ -103,17 +101,6 @@ class ReportPage:
     host: list[tuple[str, str]]
     downloads: list[Download]
     palette: page.Palette
-
-
-def write_html(
-    run_dir: Path,
-    method: Method | None = None,
-    slo: Sequence[str] = (),
-    summary: Summary | None = None,
-) -> Path:
-    """Write report.html into the run directory and return its path. ``summary``: with its
-    conclusions, if it was read before."""
-    return page.write(run_dir / "report.html", render(read_run(run_dir, method, slo, summary)))
 
 
 def render(files: RunFiles) -> str:
