@@ -22,6 +22,7 @@ from studies.judgement import (
 from studies.runs import (
     Estimate,
     Results,
+    Runs,
     as_count,
     as_hundredths,
     as_tenths,
@@ -67,6 +68,11 @@ def ahead(first: str, rivals: tuple[str, ...], *, app: str | None = None) -> Jud
     return judge
 
 
+def _slowest(runs: Runs) -> str:
+    known = [ms for cell in runs.values() if (ms := max_ms(cell)) is not None]
+    return f"{as_count(max(known))} ms" if known else "unknown"
+
+
 def quickest_at_worst(first: str, rival: str, *, app: str) -> Judge:
     """Its slowest request is faster than that of its rival at the highest load."""
 
@@ -76,12 +82,9 @@ def quickest_at_worst(first: str, rival: str, *, app: str) -> Judge:
             return absent(results, (first, rival), app)
         runs, other = results.runs(first, load, app), results.runs(rival, load, app)
         ratio = ratio_of(other, runs, max_ms)
-        slowest, slower = (
-            as_count(max((max_ms(cell) or 0.0) for cell in one.values())) for one in (runs, other)
-        )
         ours = (
-            f"slowest request of all runs: {slowest} ms, of {rival} {slower} ms; in a run, the "
-            f"latter is {ratio.text} the former {results.at(load)}"
+            f"slowest request of all runs: {_slowest(runs)}, of {rival} {_slowest(other)}; in a "
+            f"run, the latter is {ratio.text} the former {results.at(load)}"
         )
         return above(ours, ratio.bounds, 1.0)
 
