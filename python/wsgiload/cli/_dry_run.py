@@ -16,11 +16,12 @@ from wsgiload.capacity_search.rates import SHARES
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.provide import named_interpreters, needs_app
 from wsgiload.experiment.estimate import experiment_s
-from wsgiload.experiment.plan import Experiment, expand, plain
+from wsgiload.experiment.plan import Experiment, ResourceLimits, expand, plain
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Policy
 from wsgiload.loads.options import Level
+from wsgiload.loads.request import Request
 from wsgiload.report import words
 from wsgiload.report.command_line import to_paste
 from wsgiload.results.record import Setting
@@ -29,7 +30,7 @@ from wsgiload.sweeps.app_check import app_failure_of, app_interpreter, interpret
 from wsgiload.sweeps.intervene import further_runs, require_liftable
 from wsgiload.sweeps.planned_settings import planned_settings
 from wsgiload.sweeps.sweep import plan_cpus
-from wsgiload.units import NS_PER_S
+from wsgiload.units import NS_PER_S, level_words
 
 
 class PlannedSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,30 +125,38 @@ def print_plan(experiment: Experiment, planned: DryRun, console: Console) -> Non
 
 
 def _plan_lines(experiment: Experiment, planned: DryRun) -> list[str]:
-    python = planned.app_python
+    python, cores = planned.app_python, planned.cpu_plan
     interpreter = f" (Python {python.version} of {python.executable})" if python else ""
-    levels = [_level_words(level) for level in experiment.levels]
+    levels = [level_words(one.rate_per_s, one.connections) for one in experiment.levels]
     where = "rates to be found" if planned.order is None else words.join_words(levels)
-    limits, cores = experiment.limits, planned.cpu_plan
-    bounds = [f"{limits.cpus:g} CPU{'' if limits.cpus == 1 else 's'}"] if limits.cpus else []
-    bounds += [words.format_bytes(limits.memory_bytes)] if limits.memory_bytes else []
     lines = [
         f"app: {experiment.app or experiment.name}{interpreter}",
-        f"load: {experiment.request.method} {experiment.request.path} at {where}",
-        f"limits: {words.join_words(bounds) or 'none'} ({limits.policy}); servers on CPU "
-        f"{words.format_cpu_list(cores.server_cpus)}, load from CPU "
-        f"{words.format_cpu_list(cores.client_cpus)}",
+        f"load: {_requests(experiment.request)} at {where}",
+        f"limits: {_limits(experiment.limits)}",
+        f"CPUs: {words.format_cpu_list(cores.server_cpus)} for a server, "
+        f"{words.format_cpu_list(cores.client_cpus)} for the load",
         f"time: about {words.format_span(planned.estimated_seconds)}",
     ]
     if planned.order is not None and experiment.budget_ns is None:
-        lines.append(f"trials: {len(planned.order)}, in random order")
+        trials = len(planned.order) + planned.intervention_runs
+        lines.append(f"trials: {trials}, in random order")
     return [*lines, *planned.conclusions, "complete plan: --dry-run --json -", ""]
 
 
-def _level_words(level: Level) -> str:
-    if level.rate_per_s is None:
-        return f"{level.connections:,} connections"
-    return f"{level.rate_per_s:,g}/s"
+def _requests(request: Request) -> str:
+    if request.sessions:
+        return words.plural(len(request.sessions), "session")
+    if request.targets:
+        return words.plural(len(request.targets), "target")
+    return f"{request.method} {request.path}"
+
+
+def _limits(limits: ResourceLimits) -> str:
+    requested = words.limits_words(limits.cpus, limits.memory_bytes)
+    if limits.policy == "none" or not requested:
+        return "none"
+    is_strict = limits.policy == "strict"
+    return requested if is_strict else f"{requested}, as far as they can be enforced"
 
 
 def require_importable_app(experiment: Experiment) -> None:

@@ -43,9 +43,8 @@ def limits_words(summary: Summary) -> str:
     """ " with 2 CPUs and 512 MiB"; only enforced limits are named."""
     cpus = _enforced_limit(summary.cells, "cpus")
     memory = _enforced_limit(summary.cells, "memory_bytes")
-    limits = [f"{cpus:g} CPU{'' if cpus == 1 else 's'}"] if cpus is not None else []
-    limits += [words.format_bytes(memory)] if memory is not None else []
-    return f" with {words.join_words(limits)}" if limits else ""
+    limits = words.limits_words(cpus, memory)
+    return f" with {limits}" if limits else ""
 
 
 def _enforced_limit(

@@ -142,6 +142,13 @@ def format_cores(cores: float | None) -> str:
     return MISSING if cores is None else f"{cores:.2f}"
 
 
+def limits_words(cpus: float | None, memory_bytes: float | None) -> str:
+    """ "2 CPUs and 512 MiB"; empty without limits."""
+    limits = [f"{cpus:g} CPU{'' if cpus == 1 else 's'}"] if cpus is not None else []
+    limits += [format_bytes(memory_bytes)] if memory_bytes is not None else []
+    return join_words(limits) if limits else ""
+
+
 def format_factor(factor: float) -> str:
     """A factor: "3.1" below ten, "14" from ten."""
     return f"{factor:.1f}" if factor < 9.95 else f"{factor:,.0f}"
