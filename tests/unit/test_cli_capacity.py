@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
 from wsgiload.cli import run
+from wsgiload.cli._decide import say_longer_search
 
 DRY_RUN = ["capacity", "--slo", "p99<50ms", "--dry-run"]
 
@@ -157,3 +159,17 @@ def test_a_search_of_a_url_is_named_after_its_option_or_host(
     ):
         assert run([*arguments, *options]) == 0
         assert json.loads(capsys.readouterr().out)["experiment"]["name"] == name
+
+
+def test_an_open_search_ends_with_the_whole_command_that_would_decide_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["capacity", "--slo", "p99<50ms", "--servers", "waitress", "--budget", "4m"]
+    say_longer_search(240.0, arguments)
+
+    line = capsys.readouterr().err.partition("to decide, run: ")[2]
+    command, time = line.split("  # ")
+    assert (shlex.split(command)[-2:], time) == (["--budget", "16m"], "about 16 min\n")
+    words = shlex.split(command)
+    assert run([*words[words.index("capacity") :], "--dry-run"]) == 0
+    assert json.loads(capsys.readouterr().out)["budget_s"] == 960.0

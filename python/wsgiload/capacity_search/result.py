@@ -377,13 +377,14 @@ def exit_code(
     # A server with a lower bound may still meet a threshold that this bound misses, and one without
     # a rate met the objective in some trials.
     is_open = all(
-        is_lower_bound(server) or _has_met(server) or server.server in undecided
+        is_lower_bound(server) or has_open_rate(server) or server.server in undecided
         for server in missing
     )
     return EXIT_INVALID if is_open else EXIT_THRESHOLD
 
 
-def _has_met(server: ServerCapacity) -> bool:
+def has_open_rate(server: ServerCapacity) -> bool:
+    """Whether the server met the objective in some trials, but up to which rate is unknown."""
     return server.rate_per_s is None and server.bracket[0] is not None
 
 

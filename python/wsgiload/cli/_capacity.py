@@ -19,7 +19,7 @@ from wsgiload.analysis.threshold import (
     parse_threshold,
     undecided_thresholds,
 )
-from wsgiload.capacity_search.result import exit_code, is_unfinished
+from wsgiload.capacity_search.result import exit_code, has_open_rate, is_unfinished
 from wsgiload.capacity_search.run import (
     MAX_WARMUP_NS,
     USUAL_RERUNS,
@@ -30,6 +30,7 @@ from wsgiload.capacity_search.run import (
 )
 from wsgiload.capacity_search.trials import require_closed_loop
 from wsgiload.cli._capacity_progress import CapacityProgress
+from wsgiload.cli._decide import say_longer_search
 from wsgiload.cli._declared import DURATION
 from wsgiload.cli._dry_run import app_python_of, require_importable_app
 from wsgiload.cli._experiment import spec_of
@@ -44,7 +45,7 @@ from wsgiload.cli._sweep import experiment_options
 from wsgiload.cli._without_effect import warn_of_pythonpath
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.environments.provide import named_interpreters
-from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, UsageError
 from wsgiload.experiment.build import experiment_of
 from wsgiload.experiment.plan import Experiment, plain
 from wsgiload.experiment.settings import resolve_servers
@@ -313,6 +314,11 @@ def _print(
     failed = [name for name, one in searched if not _meets(one, thresholds)]
     failed = [name for name in failed if name not in undecided]
     code = exit_code(result.status, document.servers, failed, undecided)
+    is_open = code == EXIT_INVALID and any(
+        name in undecided or has_open_rate(one) for name, one in searched
+    )
+    if is_open:
+        say_longer_search(document.budget_s, click.get_current_context().obj or ())
     if code == EXIT_INTERRUPTED:
         complain(f"interrupted; partial results are in {result.run_dir}")
     return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -13,6 +14,9 @@ from wsgiload.experiment.estimate import runs_s
 from wsgiload.program import command_line
 from wsgiload.report.words import format_span
 from wsgiload.units import NS_PER_S, parse_duration_ns
+
+# Four times as many trials halve an interval.
+_LONGER_SEARCH = 4
 
 _OPTION = re.compile(r"--(?P<name>budget|runs|duration) (?P<value>\w+)")
 
@@ -26,6 +30,13 @@ def code_of_answer(summary: Summary, code: int, arguments: Sequence[str]) -> int
     command = deciding_command(needs or "", summary, arguments)
     complain("undecided" if command is None else f"undecided; to decide, run: {command}")
     return EXIT_INVALID if code in (EXIT_OK, EXIT_THRESHOLD) else code
+
+
+def say_longer_search(budget_s: float, arguments: Sequence[str]) -> None:
+    """Print the command that would decide a capacity search that ended without an answer."""
+    minutes = math.ceil(_LONGER_SEARCH * budget_s / 60)
+    command = command_line(*arguments, "--budget", f"{minutes}m")
+    complain(f"undecided; to decide, run: {command}  # about {format_span(60 * minutes)}")
 
 
 def deciding_command(needs: str, summary: Summary, arguments: Sequence[str]) -> str | None:
