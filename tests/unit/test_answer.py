@@ -111,7 +111,7 @@ def test_six_rounds_give_the_winner_and_its_ratio() -> None:
     answer = make_answer(experiment(1, {"waitress": 3e6, "gevent": 1e6}))
     assert answer.status == "decided"
     assert answer.question == "Which of 2 servers has the lowest p99 at 1,000/s?"
-    assert answer.sentence.startswith("gevent has the lowest p99 at 1,000/s: 963 µs [")
+    assert answer.sentence.startswith("gevent has the lowest p99 at 1,000/s: 1.00 ms [")
     assert re.search(
         r"; waitress's p99 is [23]\.\d+× \[.+\] this value \(6 runs each\)\.", answer.sentence
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from wsgiload.analysis.over_cells import analyse
@@ -103,3 +104,15 @@ def test_a_server_with_errors_does_not_win_a_race() -> None:
     assert result.status == "decided"
     assert result.sentence.startswith("slow has the lowest p99 at 1,000/s: 9.00 ms")
     assert "errfast failed." in result.sentence
+
+
+def test_a_figure_lies_in_its_interval_however_skewed_the_runs_are() -> None:
+    times_ms = [2.0] * 10 + [5.5] * 5
+    runs = [
+        msgspec.structs.replace(trial("a", time_ms, within(1.9, 6.0)), id=f"a#{run}", run=run)
+        for run, time_ms in enumerate(times_ms, start=1)
+    ]
+    entry = rank(runs)[0].entries[0]
+    assert entry.value_ns is not None and entry.interval_ns is not None
+    low, high = entry.interval_ns
+    assert high is not None and 2.0 * MS < low < entry.value_ns < high

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Literal
 
 from msgspec.structs import replace
@@ -120,7 +120,7 @@ def _entry(place: _Place) -> RankingEntry:
         label=place.level.server,
         cell_ids=tuple(cell.id for cell in place.runs),
         status=status,
-        value_ns=_finite(_median_of(runs, P99)),
+        value_ns=_finite(center_of(runs)),
         interval_ns=interval_of(runs),
         goodput_per_s=median(goodputs) if goodputs else None,
         p50_ns=_finite(_median_of(runs, P50)),
@@ -208,6 +208,15 @@ def _upper_ns(cell: CellResult, quantile: str) -> float:
 def _median_of(cells: Sequence[CellResult], quantile: str) -> float:
     values = [_upper_ns(cell, quantile) for cell in cells]
     return median(values) if values else math.inf
+
+
+def center_of(cells: Sequence[CellResult], quantile: str = P99) -> float:
+    """The figure to which ``interval_of`` belongs: the geometric mean of at least four runs with
+    finite values, otherwise the median. The median of skewed runs can lie outside the interval."""
+    values = [_upper_ns(cell, quantile) for cell in cells]
+    if len(values) < MIN_RUNS or not all(math.isfinite(value) and value > 0 for value in values):
+        return _median_of(cells, quantile)
+    return geometric_mean(values)
 
 
 def interval_of(

@@ -32,8 +32,9 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     made every run invalid); or `failed` (in every run, the cell failed or no request got a correct
     response). In a race, one such run of at least four does not matter. Source: cells."""
     value_ns: NonNegativeFloat | None
-    """p99 over all scheduled requests, median over runs. Unit: ns. Source: cells. Null: no finite
-    value, or nothing was measured."""
+    """p99 over all scheduled requests: the geometric mean over four or more runs if all have finite
+    values, otherwise the median over runs. Unit: ns. Source: cells. Null: no finite value, or
+    nothing was measured."""
     interval_ns: tuple[NonNegativeFloat, NonNegativeFloat | None] | None
     """Lower and upper end of a 95 % confidence interval of p99. With four or more runs, it is the
     interval of the geometric mean over runs and includes run-to-run variation. With fewer runs, the

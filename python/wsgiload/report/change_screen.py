@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from wsgiload.analysis.comparison import Change
-from wsgiload.analysis.ranking import interval_of
+from wsgiload.analysis.ranking import center_of, interval_of
 from wsgiload.documents.over_cells import Comparison
 from wsgiload.report import words
 from wsgiload.report.answer_box import AnswerBox, markdown_of
@@ -27,8 +27,9 @@ _VERDICTS = {
     "undecided": "no significant difference",
 }
 NOTE = (
-    "Medians over runs, p99 with its 95 % confidence interval, and the ratio of the second to the "
-    "first stored run. The largest changes come first; all comparisons are below."
+    "Medians over runs; for p99 of four or more runs, the geometric mean with its 95 % "
+    "confidence interval; and the ratio of the second to the first stored run. The largest changes "
+    "come first; all comparisons are below."
 )
 
 
@@ -103,11 +104,9 @@ def _figure(entry: Comparison, cells: tuple[Cell, ...]) -> str:
     quantile = _QUANTILES.get(entry.figure)
     if quantile is None:
         return words.format_measured_per_s(median_of(cells, lambda cell: cell.goodput_per_s))
-    value = words.format_duration_ns(median_upper_ns(cells, quantile))
-    interval = _interval(cells) if entry.figure == "p99" else None
-    return value if interval is None else f"{value} [{words.format_interval(interval)}]"
-
-
-def _interval(cells: tuple[Cell, ...]) -> tuple[float, float | None] | None:
-    """The interval of the median p99, from the cells that it includes."""
-    return interval_of([cell.result for cell in cells if cell.status != "invalid"])
+    results = [cell.result for cell in cells if cell.status != "invalid"]
+    interval = interval_of(results) if entry.figure == "p99" else None
+    if interval is None:
+        return words.format_duration_ns(median_upper_ns(cells, quantile))
+    value = words.format_duration_ns(center_of(results))
+    return f"{value} [{words.format_interval(interval)}]"

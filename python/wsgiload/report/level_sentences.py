@@ -51,9 +51,8 @@ def quick_look(
     """The result of runs that do not decide."""
     count = len(best.cell_ids)
     runs = words.plural(count, "run")
-    where = f"{main.level} (median over runs)" if count > 1 else main.level
     lead = (
-        f"In {runs}, {best.label}{size_words(best)} had {aim(main)} at {where}, "
+        f"In {runs}, {best.label}{size_words(best)} had {aim(main)} at {main.level}, "
         f"{figure_words(best, main)}"
     )
     tied = [entry for entry in contenders if entry.label in best.tied_with]
