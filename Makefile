@@ -44,7 +44,8 @@ test-all: build frontend/node_modules/.installed ## Run all other tests, except 
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" postgresql || true
 	cargo test --release --locked --workspace --test '*'
 	npm --prefix frontend test --silent
-	$(BIN)/pytest -m "not essential" --ignore tests/unit --ignore tests/contract
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup -m "not essential and not alone" --ignore tests/unit --ignore tests/contract
+	$(BIN)/pytest -m "alone and not essential" --ignore tests/unit --ignore tests/contract
 
 simulate: build ## Race simulated servers, compare simulated sweeps, and search simulated capacities: how often the answers are right, about 15 minutes
 	$(BIN)/python -m tests.simulated_races

@@ -40,6 +40,21 @@ ESSENTIAL = {
         "test_a_sweep_reveals_no_secrets",
     },
 }
+# Modules that judge response times or rates: a test beside them would change what they judge. All
+# others mostly wait for processes, and run two at a time.
+ALONE = {
+    "test_alarms",
+    "test_calibration",
+    "test_capacity",
+    "test_causes",
+    "test_concurrent_loads",
+    "test_fingerprints",
+    "test_intervention",
+    "test_proofs",
+    "test_races",
+}
+# Modules that start a server on the port that the documentation names.
+PORT_8000 = {"test_own_servers", "test_printed_commands", "test_readme"}
 _watch = HostWatch()
 _watched: set[str] = set()
 # The fixture of one sweep of three servers, which many quick tests examine.
@@ -56,15 +71,19 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the essential tests. Rerun a failed timed test once if the host was disturbed; pytest's
-    summary counts it as ``rerun``."""
+    """Mark the essential tests, and those that run alone. Rerun a failed timed test once if the host
+    was disturbed; pytest's summary counts it as ``rerun``."""
     for item in items:
-        name = item.name.partition("[")[0]
+        name, module = item.name.partition("[")[0], item.path.stem
+        if module in ALONE:
+            item.add_marker(pytest.mark.alone)
+        group = "port 8000" if module in PORT_8000 else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
         fixtures = getattr(item, "fixturenames", ())
-        if name in ESSENTIAL.get(item.path.stem, ()) or ESSENTIAL_FIXTURE in fixtures:
+        if name in ESSENTIAL.get(module, ()) or ESSENTIAL_FIXTURE in fixtures:
             item.add_marker(pytest.mark.essential)
         is_timed = any(item.path.is_relative_to(directory) for directory in TIMED_DIRECTORIES)
-        if is_timed and item.path.stem not in NEVER_RERUN:
+        if is_timed and module not in NEVER_RERUN:
             item.add_marker(pytest.mark.flaky(reruns=1, condition=_was_disturbed))
             _watched.add(item.nodeid)
 
