@@ -13,7 +13,11 @@ from pathlib import Path
 
 from wsgiload.account import trusting_folder
 from wsgiload.analysis.objective import parse_objective
-from wsgiload.capacity_search.rates import require_rates
+from wsgiload.capacity_search.rates import (
+    require_possible_rates,
+    require_rates,
+    with_found_rates,
+)
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.plan import ResourceLimits
@@ -179,7 +183,7 @@ def sweep(
 
     Args:
         app: ``module:callable``. Default: the bundled app ``hello``.
-        rates: Offered rates per second (open loop). Default: 1000, 2000 and 3000.
+        rates: Offered rates per second (open loop). Default: determined by short closed loops.
         connections: Numbers of concurrent connections (closed loop), instead of ``rates``.
         servers: Servers by name; ``["waitress", "alias=waitress"]`` measures one server under two
             names (an A/A test). Default: servers that need no system packages.
@@ -219,6 +223,9 @@ def sweep(
     with trusting_folder(spec.server.trust_folder):
         experiment = replace(experiment_of(spec), slo=objective)
         require_rates(experiment)
+        if not rates and connections is None:
+            require_possible_rates(experiment)
+            experiment = with_found_rates(experiment, (events or SweepEvents()).message)
         return run_sweep(experiment, events)
 
 

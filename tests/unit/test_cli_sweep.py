@@ -47,7 +47,7 @@ def exit_code_of(
     result = SweepResult(Path("run"), analyse(summary), None)
     monkeypatch.setattr(_sweep, "run_sweep", lambda experiment, events, began_s: result)
     monkeypatch.setattr(_sweep, "enter_scope", lambda policy: None)
-    return run(["sweep", "--servers", "waitress", "--json", "--quiet", *options])
+    return run(["sweep", "--servers", "waitress", "--rates", "9", "--json", "--quiet", *options])
 
 
 @pytest.mark.parametrize(("slow_run", "code"), [(1, 0), (3, 99)])

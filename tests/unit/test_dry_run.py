@@ -21,6 +21,18 @@ def test_a_race_is_shown_on_one_screen(capsys: pytest.CaptureFixture[str]) -> No
     assert len(lines) <= 24 and not any(line.startswith("trials") for line in lines)
 
 
+def test_without_rates_it_says_how_they_will_be_determined(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = lines_of(capsys)
+    assert "load: GET / at rates to be found" in lines
+    assert any(line.startswith("A closed loop of 2 s per configuration") for line in lines)
+    [conclusion] = [line for line in lines if line.startswith("Measures 2 servers")]
+    assert conclusion.endswith("for at most 5 min."), "what differences depends on the rates"
+    fixed = lines_of(capsys, "--runs", "2")
+    assert not any(line.startswith("trials:") for line in fixed)
+
+
 def test_a_fixed_design_has_a_number_of_trials(capsys: pytest.CaptureFixture[str]) -> None:
     lines = lines_of(capsys, "--connections", "1", "--runs", "3", "--limits", "none")
     assert "load: GET / at 1 connection" in lines

@@ -12,15 +12,10 @@ import pytest
 
 from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.over_cells import analyse
-from wsgiload.cli import _initial_rates, run
+from wsgiload.cli import run
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Comparison, Race
 from wsgiload.documents.summary import Summary
-from wsgiload.errors import UsageError
-from wsgiload.experiment.build import SweepSpec, experiment_of
-from wsgiload.experiment.plan import Experiment
-from wsgiload.experiment.public_options import ServerOptions, SweepOptions
-from wsgiload.loads.options import Level
 from wsgiload.report.answer import answer_of
 from wsgiload.report.first_screen import markdown, table_of
 
@@ -264,40 +259,3 @@ def test_a_race_with_an_objective_measures_the_highest_rate_first(
     assert levels == sorted(levels, key=float, reverse=True)
     mixed = [name.partition("@")[2].partition("#")[0] for name in _dry_run(capsys, *words)["order"]]
     assert mixed != sorted(mixed, key=float, reverse=True)
-
-
-def _many(budget_s: float) -> Experiment:
-    server = ServerOptions(grid={"workers": [1, 2, 4], "threads": [1, 4]})
-    options = SweepOptions(budget=budget_s, slo=("p99<50ms",))
-    spec = SweepSpec(servers=["gunicorn-gthread", "granian"], server=server, options=options)
-    return experiment_of(spec)
-
-
-def test_finding_rates_uses_part_of_the_budget_of_the_race(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    searches: list[tuple[Experiment, int]] = []
-
-    def find(experiment: Experiment, _log: object, look_ns: int) -> tuple[Level, ...]:
-        searches.append((experiment, look_ns))
-        return (Level(rate_per_s=200.0), Level(rate_per_s=400.0))
-
-    monkeypatch.setattr(_initial_rates, "find_levels", find)
-    planned = _many(300.0)
-    race = _initial_rates.with_initial_rates(planned, print)
-    assert race.budget_ns == planned.budget_ns
-    assert [level.rate_per_s for level in race.levels] == [200.0, 400.0]
-    assert race.runs < planned.runs
-
-    [(search, look_ns)] = searches
-    assert (search.qualifying, search.budget_ns, look_ns) == (None, None, 2_000_000_000)
-    assert search.load.load_ns < planned.load.load_ns
-
-
-def test_a_budget_too_short_to_find_rates_is_refused() -> None:
-    with pytest.raises(
-        UsageError, match=r"too short to find rates for 12 configurations"
-    ) as raised:
-        _initial_rates.require_possible_rates(_many(60.0))
-    assert "use --rates, or --budget 2m" in raised.value.args
-    _initial_rates.require_possible_rates(_many(120.0))

@@ -1,9 +1,10 @@
-"""Default rates are fractions of the goodput of the fastest configuration."""
+"""Without --rates, closed loops determine the rates of a sweep."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -11,11 +12,13 @@ from wsgiload.capacity_search import rates
 from wsgiload.capacity_search.trials import TrialPlan
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.run_info import RunInfo
-from wsgiload.errors import LoadError, ServerError, WsgiloadError
+from wsgiload.errors import LoadError, ServerError, UsageError, WsgiloadError
+from wsgiload.experiment.build import SweepSpec, experiment_of
+from wsgiload.experiment.plan import Experiment
+from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 
 from .filled import filled_cell, verdict
 from .filled import rates as rates_of
-from .test_summary import EXPERIMENT
 
 
 class Trials:
@@ -57,28 +60,95 @@ class Trials:
         self.written.append(status)
 
 
+def planned(slo: str | None = None, budget_s: float | None = None) -> Experiment:
+    options = SweepOptions(budget=budget_s, slo=(slo,) if slo else ())
+    experiment = experiment_of(SweepSpec(servers=["waitress", "wsgiref"], options=options))
+    return replace(experiment, slo=options.slo)
+
+
 def find_rates(
-    monkeypatch: pytest.MonkeyPatch, goodputs_per_s: Mapping[str, float | str]
-) -> tuple[list[float], list[str]]:
+    monkeypatch: pytest.MonkeyPatch,
+    goodputs_per_s: Mapping[str, float | str],
+    experiment: Experiment | None = None,
+) -> tuple[Experiment, list[str]]:
     trials, log_lines = Trials(goodputs_per_s), list[str]()
 
     @contextmanager
-    def server_trials(*_: object) -> Iterator[tuple[Trials, dict[str, int]]]:
+    def server_trials(initial: Experiment, _log: object) -> Iterator[tuple[Trials, dict[str, int]]]:
+        assert (initial.budget_ns, initial.qualifying, initial.load.warmup) == (None, None, 0.5)
         yield trials, dict.fromkeys(goodputs_per_s, 8)
 
     monkeypatch.setattr(rates, "server_trials", server_trials)
-    levels = rates.find_levels(EXPERIMENT, log_lines.append)
+    found = rates.with_found_rates(experiment or planned(), log_lines.append)
     assert trials.written == ["complete", "complete"]
-    return [level.rate_per_s or 0.0 for level in levels], log_lines
+    return found, log_lines
 
 
-def test_rates_are_fractions_of_the_highest_goodput(monkeypatch: pytest.MonkeyPatch) -> None:
-    levels, log_lines = find_rates(monkeypatch, {"slow": 100.0, "quick": 487.0, "broken": "server"})
-    assert levels == [150.0, 240.0, 340.0, 410.0, 460.0]
-    (line,) = log_lines
-    assert line.startswith(
-        "rates: 150/s, 240/s, 340/s, 410/s, 460/s; the fastest configuration reached 487/s"
-    )
+def rates_in(experiment: Experiment) -> list[float | None]:
+    return [level.rate_per_s for level in experiment.levels]
+
+
+GOODPUTS: Mapping[str, float | str] = {"slow": 100.0, "quick": 487.0, "broken": "server"}
+
+
+def test_with_an_objective_rates_are_fractions_of_the_highest_goodput(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, log_lines = find_rates(monkeypatch, GOODPUTS, planned("p99<50ms"))
+    assert rates_in(found) == [150.0, 240.0, 340.0, 410.0, 460.0]
+    first, *loops, last = log_lines
+    assert first == "A closed loop of 2 s per configuration determines the rates first (about 9 s)."
+    assert loops == [
+        "[closed loop] slow … 100/s",
+        "[closed loop] quick … 487/s",
+        "[closed loop] broken … 0/s",
+    ]
+    assert last == "rates: 150/s, 240/s, 340/s, 410/s, 460/s"
+
+
+def test_the_closed_loops_are_a_part_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = planned()
+    found, log_lines = find_rates(monkeypatch, GOODPUTS, before)
+    assert log_lines[0].endswith("(about 9 s of the budget).")
+    assert found.budget_ns == before.budget_ns == 300_000_000_000
+    assert 0 < found.closed_loops_ns < 1_000_000_000
+    assert found.race_s == pytest.approx(300 - found.closed_loops_ns / 1e9)
+    # 0.5 * 100/s is too slow for p99 in a quarter of the budget; 1,100 requests at 340/s take 3.2 s.
+    assert rates_in(found) == [59.0, 340.0]
+    assert found.load.duration_ns == pytest.approx(1_100 / 59 * 1e9, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("by_app", "expected"),
+    [
+        ({None: [900.0, 1000.0, 800.0]}, [700.0]),
+        ({None: [20_000.0, 1_000.0, 3_000.0]}, [500.0, 14_000.0]),
+        ({None: [20_000.0, 20.0]}, [100.0, 14_000.0]),
+        ({None: [200.0, 100.0]}, [140.0]),  # 100/s is too close to 140/s
+        ({"hello": [20_000.0, 10_000.0], "cpu": [2_000.0, 1_000.0]}, [500.0, 1_400.0]),
+        ({None: [95.0]}, [66.5]),
+    ],
+    ids=["alike", "unlike", "one too slow for p99", "no room", "two apps", "one server"],
+)
+def test_the_rates_are_one_that_the_fastest_carries_and_one_that_all_carry(
+    by_app: Mapping[str | None, list[float]], expected: list[float]
+) -> None:
+    assert rates.rates_of(by_app, least_per_s=100.0) == pytest.approx(expected)
+
+
+def test_a_budget_too_short_to_find_rates_is_refused() -> None:
+    def many(budget_s: float) -> Experiment:
+        server = ServerOptions(grid={"workers": [1, 2, 4], "threads": [1, 4]})
+        options = SweepOptions(budget=budget_s)
+        names = ["gunicorn-gthread", "granian"]
+        return experiment_of(SweepSpec(servers=names, server=server, options=options))
+
+    with pytest.raises(
+        UsageError, match=r"too short to find rates for 12 configurations"
+    ) as raised:
+        rates.require_possible_rates(many(60.0))
+    assert "use --rates, or --budget 2m" in raised.value.args
+    rates.require_possible_rates(many(120.0))
 
 
 @pytest.mark.parametrize(

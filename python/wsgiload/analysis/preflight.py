@@ -97,8 +97,7 @@ def _of_adaptive_race(
     requests: tuple[int | None, int | None],
 ) -> Preflight:
     """The preflight of blocks that measure every level first, then only the highest."""
-    budget_s = (experiment.budget_ns or 0) / NS_PER_S
-    levels = levels_down(experiment)
+    budget_s, levels = experiment.race_s, levels_down(experiment)
     load_s = sum(experiment.load_of(1, one).load_ns_at(one) for one in levels) / NS_PER_S
     full_s = len(variants) * (load_s + AROUND_A_LAUNCH_S)
     short_s = budget_s / planned_blocks(experiment, 1)
@@ -125,7 +124,7 @@ def _of_race(
     requests: tuple[int | None, int | None],
 ) -> Preflight:
     """The preflight of a race, which needs time for enough rounds to draw conclusions."""
-    budget_s, first_s = (experiment.budget_ns or 0) / NS_PER_S, qualifying_s(experiment)
+    budget_s, first_s = experiment.race_s, qualifying_s(experiment)
     each_s, field = round_s(experiment), field_of(experiment)
     runs = int(max(0.0, budget_s - first_s) / each_s)
     is_short = max_pairs(variants) > 0 and runs < MIN_RUNS

@@ -119,10 +119,10 @@ class ServerTrials:
 
 
 def require_closed_loop(experiment: Experiment) -> None:
-    """Refuse sessions, because the search begins with a closed loop."""
+    """Refuse sessions, because the rates follow from a closed loop."""
     if experiment.request.sessions:
         raise UsageError(
-            "a capacity search starts with a closed loop, which cannot run sessions",
+            "a closed loop determines the rates, but cannot run sessions",
             "sweep session rates instead: wsgiload sweep --rates 10,20,40 --sessions FILE",
         )
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wsgiload.account import account_of
-from wsgiload.capacity_search.rates import SHARES
+from wsgiload.capacity_search.rates import unknown_levels
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.provide import named_interpreters, needs_app
 from wsgiload.experiment.estimate import experiment_s
@@ -20,7 +20,6 @@ from wsgiload.experiment.plan import Experiment, ResourceLimits, expand, plain
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Policy
-from wsgiload.loads.options import Level
 from wsgiload.loads.request import Request
 from wsgiload.report import words
 from wsgiload.report.command_line import to_paste
@@ -76,8 +75,7 @@ def dry_run_of(experiment: Experiment, conclusions: Sequence[str], *, is_rateles
     depend on it.
     """
     if is_rateless:
-        levels = tuple(Level(rate_per_s=100.0 * share) for share in SHARES)
-        experiment = replace(experiment, levels=levels)
+        experiment = replace(experiment, levels=unknown_levels(experiment))
     servers = resolve_servers(experiment)
     interpreters = named_interpreters(servers, account_of(experiment.limits.user))
     cpu_plan = require_possible_intervention(experiment)

@@ -21,7 +21,12 @@ from wsgiload.analysis.threshold import (
     parse_threshold,
     undecided_thresholds,
 )
-from wsgiload.capacity_search.rates import require_rates
+from wsgiload.capacity_search.rates import (
+    closed_loops_line,
+    require_possible_rates,
+    require_rates,
+    with_found_rates,
+)
 from wsgiload.cli._completion import complete_apps, complete_runs, complete_servers
 from wsgiload.cli._decide import code_of_answer
 from wsgiload.cli._declared import DURATION, FILE, FOLDER, declared_options
@@ -36,11 +41,6 @@ from wsgiload.cli._experiment import spec_of
 from wsgiload.cli._findings import finding_text
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import Option, option, together
-from wsgiload.cli._initial_rates import (
-    closed_loops_line,
-    require_possible_rates,
-    with_initial_rates,
-)
 from wsgiload.cli._live import live_view
 from wsgiload.cli._options import (
     CONNECTIONS,
@@ -117,7 +117,7 @@ _level_options = together(
         "--rate",
         "rates",
         type=RATES,
-        help="Offered rates of an open loop in requests per second, as a list (500,1000) or a range (from:to:step).  [default: 1000,2000,3000; with --slo: determined by an initial closed loop]",
+        help="Offered rates of an open loop in requests per second, as a list (500,1000) or a range (from:to:step).  [default: determined by a short closed loop of each server]",
     ),
     option(
         "Load",
@@ -220,8 +220,7 @@ def sweep(
     thresholds = [parse_threshold(text) for text in threshold]
     texts = tuple(parse_objective(flags["slo"]).texts) if flags["slo"] else ()
     flags["slo"] = texts
-    has_rates = bool(flags["rates"] or flags["connections"])
-    is_rateless = bool(texts) and resume is None and not has_rates
+    is_rateless = resume is None and not (flags["rates"] or flags["connections"])
     experiment = _experiment(ctx, app, flags, resume)
 
     if is_rateless:
@@ -239,13 +238,16 @@ def sweep(
         require_importable_app(experiment)
         return EXIT_OK
 
-    began_s = time.monotonic()
+    began_s, arguments = time.monotonic(), ctx.obj or ()
     enter_scope(experiment.limits.policy)
     with live_view("sweep", quiet=quiet, port=live) as view:
         events = SweepEvents() if quiet and not view.is_watching else Progress(view)
         if is_rateless:
             require_possible_intervention(experiment)
-            experiment = with_initial_rates(experiment, events.message)
+            experiment = with_found_rates(experiment, events.message)
+            # The command that decides measures the same.
+            rates = ",".join(f"{level.rate_per_s:g}" for level in experiment.levels)
+            arguments = (*arguments, "--rates", rates)
         if isinstance(events, Progress) and resume is None:
             _print_conclusions(experiment, events)
         result = (
@@ -260,7 +262,7 @@ def sweep(
     code = print_recommendations(
         recommendations, code, is_printed=is_printed, aside=json_file == "-"
     )
-    return code_of_answer(result.summary, code, ctx.obj or ())
+    return code_of_answer(result.summary, code, arguments)
 
 
 def _experiment(
@@ -371,6 +373,8 @@ def _conclusions(experiment: Experiment) -> list[str]:
 
 def _conclusions_before_rates(experiment: Experiment) -> list[str]:
     """The conclusions that do not depend on the rates, which are not known yet."""
+    first = closed_loops_line(experiment)
     if experiment.budget_ns is None:
-        return []
-    return [closed_loops_line(experiment), *_conclusions(experiment)]
+        return [first]
+    outlook = replace(preflight(experiment, resolve_servers(experiment)), factor=None)
+    return [first, *preflight_lines(outlook)]

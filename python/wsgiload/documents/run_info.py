@@ -113,6 +113,5 @@ class RunInfo(Document, frozen=True, kw_only=True):
     """Results of the checks of `wsgiload doctor` that only read files. Empty for a capacity search
     and for the closed loops in `closed_loops`."""
     closed_loops: tuple[InitialClosedLoop, ...] = ()
-    """Short closed loops that determined the rates of a sweep with `--slo` but without `--rates`.
-    These closed loops have their own run directory, whose name contains `-rates-`; the list is
-    empty in every other run directory."""
+    """Short closed loops that determined the rates of a sweep without `--rates`. They have
+    their own run directory, whose name contains `-rates-`; the list is empty in every other."""

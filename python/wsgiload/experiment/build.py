@@ -39,7 +39,8 @@ from wsgiload.loads.precision import parse_precision
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
 from wsgiload.units import NS_PER_S, seconds_to_ns
 
-DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
+# Until closed loops have determined the rates.
+UNKNOWN_LEVELS = (Level(rate_per_s=1000.0),)
 DEFAULT_BUDGET_S, DEFAULT_DURATION_NS = 300.0, 10 * NS_PER_S
 # Of the slices of one launch, which follow each other.
 RACE_DEFAULTS = LoadOptions(warmup=0.5, cooldown=0.2, seed=1)
@@ -200,7 +201,7 @@ def _raced(experiment: Experiment, options: SweepOptions, budget_ns: int) -> Exp
 def levels_of(
     rates: Sequence[float] | None, connections: Sequence[int] | None
 ) -> tuple[Level, ...]:
-    """The load levels to measure. Default: an open loop at DEFAULT_RATES."""
+    """The load levels to measure. Default: UNKNOWN_LEVELS."""
     if rates is not None and connections is not None:
         raise UsageError(
             "--rates and --connections are mutually exclusive",
@@ -209,7 +210,7 @@ def levels_of(
         )
     if connections is not None:
         return tuple(Level(connections=count) for count in connections)
-    return tuple(Level(rate_per_s=float(rate)) for rate in rates or DEFAULT_RATES)
+    return tuple(Level(rate_per_s=float(rate)) for rate in rates or ()) or UNKNOWN_LEVELS
 
 
 def _served(spec: SweepSpec, bundled_name: str, *, is_one_of_several: bool) -> ServedApp:

@@ -153,6 +153,8 @@ class Experiment:
     slo: tuple[str, ...] = ()
     # The budget of a race, which skips cells that cannot change its result; None: no race.
     budget_ns: int | None = None
+    # The part of the budget in which closed loops determined the rates.
+    closed_loops_ns: int = 0
     # The first runs of a race, with short trials.
     qualifying: Qualifying | None = None
     # The smallest difference that matters in a race.
@@ -213,6 +215,11 @@ class Experiment:
     def is_race(self) -> bool:
         """Whether blocks of launches are analysed until the best server is known."""
         return self.budget_ns is not None and not self.slo
+
+    @property
+    def race_s(self) -> float:
+        """The budget of the race itself."""
+        return ((self.budget_ns or 0) - self.closed_loops_ns) / NS_PER_S
 
     def load_of(self, run: int, level: Level) -> LoadSettings:
         """The load settings of this run at this level."""
@@ -284,7 +291,7 @@ def planned_blocks(experiment: Experiment, servers: int) -> float:
     level is measured."""
     highest = levels_down(experiment)[0]
     launch_s = experiment.load_of(1, highest).load_ns_at(highest) / NS_PER_S + AROUND_A_LAUNCH_S
-    return max(1.0, (experiment.budget_ns or 0) / NS_PER_S / launch_s / max(1, servers))
+    return max(1.0, experiment.race_s / launch_s / max(1, servers))
 
 
 def _blocks(experiment: Experiment) -> list[tuple[Level, ...]]:

@@ -16,7 +16,6 @@ from wsgiload.experiment.estimate import REPORT_S, experiment_s, longest_s
 from wsgiload.experiment.plan import Cell, Experiment, Size, planned_blocks
 from wsgiload.experiment.qualifying import qualifying_of
 from wsgiload.statistics.effect import MIN_RUNS, runs_needed
-from wsgiload.units import NS_PER_S
 
 # Rounds of a race. The more rounds, the smaller the share of the error probability for each.
 MAX_ROUNDS = 20
@@ -133,7 +132,7 @@ def _race_trials(experiment: Experiment) -> int:
 
 def _race_s(experiment: Experiment) -> float:
     """The seconds that remain of the budget after the qualifying rounds."""
-    return (experiment.budget_ns or 0) / NS_PER_S - qualifying_s(experiment)
+    return experiment.race_s - qualifying_s(experiment)
 
 
 def field_of(experiment: Experiment) -> int:

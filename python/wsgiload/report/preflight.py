@@ -50,12 +50,17 @@ def _of_runs(outlook: Preflight) -> list[str]:
 
 
 def _of_race(outlook: Preflight) -> list[str]:
-    if outlook.margin is not None and outlook.factor is not None:
+    if outlook.margin is not None and outlook.needed_runs is None:
+        separates = (
+            "On a quiet host this separates differences of about "
+            f"{_percent(outlook.factor)} or more."
+            if outlook.factor is not None  # the rates are known
+            else ""
+        )
         return [
             f"Measures {plural(outlook.servers, 'server')} in blocks until the best is known or "
             f"tied within {100 * outlook.margin:.0f} %, for at most "
-            f"{format_span(outlook.budget_s)}. On a quiet host this separates differences of about "
-            f"{_percent(outlook.factor)} or more."
+            f"{format_span(outlook.budget_s)}. {separates}".rstrip()
         ]
     lines = _of_qualifying(outlook)
     if outlook.needed_runs is None or outlook.needed_s is None:

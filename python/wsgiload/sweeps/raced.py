@@ -48,7 +48,7 @@ def run_race(
     by_place = {(cell.run, cell.server, cell.level): cell for cell in order}
     known = {cell.id: cell for cell in stored}
     procedure = race(plan_of(experiment, order))
-    left_s = (experiment.budget_ns or 0) / NS_PER_S
+    left_s = experiment.race_s
     try:
         launch = next(procedure)
         while True:
@@ -81,7 +81,7 @@ def plan_of(experiment: Experiment, order: Sequence[Cell]) -> Plan:
     return Plan(
         order=servers,
         levels=len(levels),
-        budget_s=(experiment.budget_ns or 0) / NS_PER_S,
+        budget_s=experiment.race_s,
         launch_s=loads_ns / NS_PER_S + AROUND_A_LAUNCH_S,
         rules=rules_of(experiment.margin, planned_blocks(experiment, len(servers[0]))),
     )
