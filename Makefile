@@ -6,6 +6,7 @@ FUZZ_SECONDS ?= 600
 FUZZ := crates/loadgen/fuzz
 SWEEP_ARGUMENTS ?= --rates 1000,2000,3000
 RELEASE_TOOLS := target/release-tools
+DOCS_TOOLS := target/docs-tools
 AUDIT_TOOLS := $(CURDIR)/target/audit-tools
 BENCH_ARGUMENTS ?=
 PACKAGES := --package wsgiload-pybind --package loadgen --package refsrv
@@ -17,7 +18,7 @@ export CARGO_TERM_COLOR ?= auto
 export WSGILOAD_TEST_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0) 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help front-end schemas sweep simulate test test-all test-long test-vm fuzz fuzz-decoder check audit-dependencies build wheel release-check lock servers bench clean
+.PHONY: help front-end schemas sweep simulate test test-all test-long test-vm fuzz fuzz-decoder check audit-dependencies build wheel release-check docs lock servers bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,8 +75,8 @@ check: build frontend/node_modules/.installed ## Check formatting, lints, types,
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --document-private-items
-	$(BIN)/ruff format --check python servers tests tools bench studies examples
-	$(BIN)/ruff check python servers tests tools bench studies examples
+	$(BIN)/ruff format --check python servers tests tools bench studies examples docs
+	$(BIN)/ruff check python servers tests tools bench studies examples docs
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest wsgiload._loadgen
@@ -127,6 +128,15 @@ $(RELEASE_TOOLS)/.installed: requirements/release.txt
 release-check: build $(RELEASE_TOOLS)/.installed ## Build and check everything that a release uploads: sdist, wheels, programs
 	$(RELEASE_TOOLS)/bin/python tools/release-check $(RELEASE_ARGUMENTS)
 
+# Without a build: the Markdown and Sphinx are enough.
+$(DOCS_TOOLS)/.installed: requirements/docs.txt
+	"$(PYTHON)" -m venv --clear $(DOCS_TOOLS)
+	$(DOCS_TOOLS)/bin/python -m pip install --quiet --require-hashes --requirement requirements/docs.txt
+	touch $@
+
+docs: $(DOCS_TOOLS)/.installed ## Build the documentation site into target/docs; a broken link is an error
+	$(DOCS_TOOLS)/bin/sphinx-build --fresh-env --quiet --fail-on-warning --keep-going -d target/docs-cache docs target/docs
+
 wheel: $(VENV)/.installed ## Build an installable wheel into dist/
 	WSGILOAD_GIT_SHA="$$(git rev-parse HEAD 2>/dev/null)" $(BIN)/maturin build --profile distribution --locked --out dist
 
@@ -136,6 +146,8 @@ lock: $(VENV)/.installed ## Update all locked dependencies to their newest versi
 	  --group dev pyproject.toml --output-file requirements/locked.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
 	  --group release pyproject.toml --output-file requirements/release.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
+	  --group docs pyproject.toml --output-file requirements/docs.txt
 	$(BIN)/python tools/lock-servers
 	npm --prefix frontend update --package-lock-only --ignore-scripts --no-audit --no-fund
 
