@@ -10,13 +10,12 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from studies.charts import chart, load_words
+from studies.charts import chart
 from studies.claims import claims_of
 from studies.originals import ORIGINALS, Original
-from studies.results import FAIR, Figure, Finding, Machine, Row, ServerVersion, StudyRun
+from studies.results import FAIR, Machine, ServerVersion, StudyRun
 from studies.sentences import first_paragraph, study_sentences
 from wsgiload.report.words import MISSING
-from wsgiload.units import three_digits
 
 PAGE = Path("docs", "studies.md")
 IMAGES = Path("docs", "images")
@@ -54,10 +53,7 @@ def page(runs: Runs) -> str:
         autoescape=False,  # Markdown
     )
     environment.filters |= {
-        "figure": figure,
-        "number": number,
         "cell": cell,
-        "p99": p99,
         "changed": changed,
     }
     text = environment.get_template(TEMPLATE).render(
@@ -65,7 +61,6 @@ def page(runs: Runs) -> str:
         runs=list(runs.values()),
         machines=list(dict.fromkeys(machine(run.machine) for run in runs.values())),
         studies=[_study(runs, original) for original in ORIGINALS],
-        load_words=load_words,
         shared=shared_changes(runs),
     )
     return text.rstrip("\n") + "\n"
@@ -82,7 +77,6 @@ def _study(runs: Runs, original: Original) -> dict[str, Any]:
         "planned_claims": claims_of(original.name),
         "versions": versions,
         "servers": _servers(versions),
-        "findings": [one for run in versions for one in findings(run)],
     }
 
 
@@ -111,16 +105,6 @@ def _interpreter(python: str | None) -> str:
     return f"Python {python or MISSING}"
 
 
-def findings(run: StudyRun) -> list[str]:
-    """The checks and alarms that fired, with their servers."""
-    version = "fair settings" if run.is_fair else "original settings"
-    return [f"`{one.check}` ({version}): {_named(one)}" for one in run.findings]
-
-
-def _named(one: Finding) -> str:
-    return ", ".join(one.servers)
-
-
 def machine(one: Machine) -> str:
     """The machine and its software, in one sentence."""
     memory = f"{one.memory_gib:g} GiB of memory" if one.memory_gib is not None else "memory unknown"
@@ -131,20 +115,6 @@ def machine(one: Machine) -> str:
 
 
 # --- cells of a table
-
-
-def figure(stored: Figure, factor: float = 1.0, unit: str = "") -> str:
-    """A figure with its interval, in three digits."""
-    if stored.value is None:
-        return MISSING
-    text = f"{three_digits(stored.value * factor)}{unit}"
-    if stored.low is None or stored.high is None:
-        return text
-    return f"{text} [{three_digits(stored.low * factor)}, {three_digits(stored.high * factor)}]"
-
-
-def number(value: float | None) -> str:
-    return MISSING if value is None else three_digits(value)
 
 
 def cell(text: str) -> str:
@@ -166,7 +136,9 @@ def shared_changes(runs: Runs) -> list[str]:
 def changed(note: str, shared: Sequence[str] = ()) -> str:
     """A note on changed options, without the shared ones, and with the options as code."""
     cause = note.partition(": ")[0]
-    cause = cause.replace("scale quick", "`--scale quick`").replace("scaled to", "machine with")
+    if cause.startswith("scale "):
+        return f"`--{cause}`"  # its options stand in the experiment file
+    cause = cause.replace("scaled to", "machine with")
     return f"{cause}: {'; '.join(one for one in _changed_options(note) if one not in shared)}"
 
 
@@ -177,8 +149,3 @@ def _changed_options(note: str) -> list[str]:
 def _changed_option(words: str) -> str:
     new, _, old = words.partition(" instead of ")
     return f"`{new}` instead of {old if old == 'the default' else f'`{old}`'}"
-
-
-def p99(row: Row) -> str:
-    """p99, or that it is infinite."""
-    return "infinite" if row.is_p99_beyond else figure(row.p99_ms)

@@ -16,14 +16,14 @@ from wsgiload.cli import wsgiload
 from wsgiload.cli._options import options_by_name
 from wsgiload.options import Section
 
-COMMANDS = ("sweep", "load", "capacity", "calibrate")
+COMMANDS = ("sweep", "load", "capacity")
 
 _HEADER = """# Options
 
 Generated from the declarations of the options by `make schemas`; do not edit.
 
-The options of `wsgiload sweep`, `load`, `capacity` and `calibrate`; `run` and `reproduce` have \
-those of `sweep`. Each can be set by its flag, by the variable `WSGILOAD_` and its key in \
+The options of `wsgiload sweep`, `load` and `capacity`; `run` and `reproduce` have those of \
+`sweep`. Each can be set by its flag, by the variable `WSGILOAD_` and its key in \
 capitals, and by its key in [wsgiload.toml](your-app.md). In Python, the keys are the arguments of \
 the functions and the fields of [the options objects](python.md). A key is the long flag with `_` \
 for `-`; where it is not, it stands behind the flags.

@@ -47,22 +47,17 @@ _PARTS = {
         "Outcomes",
         "Distribution",
         "Bounds",
-        "RequestCounts",
     ),
     "summary.json": (
         "Summary",
         "CellResult",
-        "AppliedLimits",
         "ResourceUse",
-        "CellFailure",
         "Answer",
         "RankingLevel",
         "RankingEntry",
         "Comparison",
-        "Recommendation",
     ),
     "capacity.json": ("CapacityResult", "ServerCapacity"),
-    "The JSON of `wsgiload audit`": ("AuditReport", "AuditedRun", "AuditAlarm"),
 }
 _SENTENCE = re.compile(r"(?<=\.) (?=[A-Z`*])")
 _LINK_TO_TYPE = re.compile(r"\[([^]]+)\]\(#\w+\)")
