@@ -89,7 +89,7 @@ def test_every_command_has_help(name: str, flag: str, capsys: pytest.CaptureFixt
 def test_all_documented_commands_exist() -> None:
     names = """
         sweep run reproduce load capacity calibrate compare report servers doctor audit explain
-        import
+        import init
     """
     imports = {f"import {name}" for name in ("har", "curl", "access-log", "openapi")}
     servers = {f"servers {name}" for name in ("list", "show", "install", "check")}

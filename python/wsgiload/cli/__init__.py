@@ -63,6 +63,7 @@ COMMANDS = (
     ),
     LazyCommand("audit", "_audit", "audit", "Find misleading results of other load generators."),
     LazyCommand("explain", "_explain", "explain", "Explain a check or an alarm."),
+    LazyCommand("init", "_init", "init", "Write wsgiload.toml for the app in this folder."),
     LazyCommand("completion", "_completion", "completion", "Complete words in a shell at Tab."),
 )
 

@@ -75,14 +75,18 @@ def complete_bundled_apps(
 
 
 def complete_apps(ctx: click.Context, param: click.Parameter, word: str) -> list[CompletionItem]:
+    """The apps in this folder."""
+    return _items(apps_here(), word)
+
+
+def apps_here() -> list[str]:
     """The usual names of apps in the modules of this folder, without importing them."""
-    found = (
+    return [
         f"{path.stem}:{name}"
         for path in sorted(Path().glob("*.py"))
         if path.is_file() and path.stat().st_size <= _MAX_MODULE_BYTES
         for name in dict.fromkeys(_APP.findall(path.read_text(errors="replace")))
-    )
-    return _items(found, word)
+    ]
 
 
 def _items(names: Iterable[str], word: str) -> list[CompletionItem]:

@@ -28,20 +28,24 @@ def unused_settings(experiment: Experiment, servers: Mapping[str, ServerVariant]
     if any(one.config is not None for one in of_gunicorn):
         return None
 
-    folder = experiment.app_dir
-    if (folder / GUNICORN).is_file():
-        own = f"gunicorn -c {GUNICORN} {experiment.app} --bind {{address}}"
-        added = f"add --server-config gunicorn={GUNICORN}, or " if of_gunicorn else ""
-        return _sentence(GUNICORN, f"{added}use", own)
-    if (folder / UWSGI).is_file():
-        own = f"uwsgi --ini {UWSGI} --http-socket {{address}}"
-        return _sentence(UWSGI, "use", own)
-    web = _web_of(folder / PROCFILE)
-    return _sentence(PROCFILE, "to measure its web process, use", web) if web is not None else None
-
-
-def _sentence(file: str, how: str, command: str) -> str:
+    found = production_command(experiment.app_dir, experiment.app)
+    if found is None:
+        return None
+    file, command = found
+    how = "to measure its web process, use" if file == PROCFILE else "use"
+    if file == GUNICORN and of_gunicorn:
+        how = f"add --server-config gunicorn={GUNICORN}, or use"
     return f"{file} in the app's directory is not used; {how} --command {shlex.quote(command)}"
+
+
+def production_command(folder: Path, app: str) -> tuple[str, str] | None:
+    """The first file in this folder that configures a server, and the command that uses it."""
+    if (folder / GUNICORN).is_file():
+        return GUNICORN, f"gunicorn -c {GUNICORN} {shlex.quote(app)} --bind {{address}}"
+    if (folder / UWSGI).is_file():
+        return UWSGI, f"uwsgi --ini {UWSGI} --http-socket {{address}}"
+    web = _web_of(folder / PROCFILE)
+    return None if web is None else (PROCFILE, web)
 
 
 def _web_of(path: Path) -> str | None:
