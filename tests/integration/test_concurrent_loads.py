@@ -60,6 +60,17 @@ def test_a_stored_seed_repeats_the_load() -> None:
     assert first.outcomes["scheduled"] == again.outcomes["scheduled"]
 
 
+def test_the_processes_of_a_load_send_one_schedule() -> None:
+    with reference_process() as (_, url):
+        reports = [
+            wsgiload.load(url, rate=400, duration=0.5, options=LoadOptions(seed=3, processes=count))
+            for count in (1, 3)
+        ]
+    one, three = (report.outcomes for report in reports)
+    assert one == three
+    assert one["ok"] == one["scheduled"] > 100
+
+
 def _end(server: subprocess.Popen[str]) -> None:
     """The server writes its log when it ends."""
     server.terminate()

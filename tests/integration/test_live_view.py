@@ -11,6 +11,7 @@ import pytest
 
 from wsgiload.host.cpus import CpuPlan, available_cpus
 from wsgiload.loads.drive import drive
+from wsgiload.loads.handle import Handle
 from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.progress import ProgressFile
 from wsgiload.loads.request import Request
@@ -170,18 +171,21 @@ def test_no_color_disables_colors(command: Command, target: CountingServer) -> N
     assert not re.search(rb"\x1b\[[\d;]*3\d", terminal.output), "the output sets a foreground color"
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("threads", "processes"), [(1, 1), (2, 1), (1, 2)])
 def test_the_last_progress_of_a_load_matches_its_report(
-    target: CountingServer, threads: int
+    target: CountingServer, threads: int, processes: int
 ) -> None:
-    load = LoadSettings(duration_ns=NS_PER_S, warmup=0.25, threads=threads)
+    load = LoadSettings(duration_ns=NS_PER_S, warmup=0.25, threads=threads, processes=processes)
     plan = load_plan(target.url, Request(), load, Level(rate_per_s=400.0), 1)
     cores = CpuPlan((), available_cpus(), shared_cores=True)
 
     with ProgressFile() as file:
-        assert file.read(threads) is None, "no progress before the load"
-        report = drive(plan, cores, progress=file)
-        shown = file.read(threads)
+        assert file.read(threads * processes) is None, "no progress before the load"
+        if processes == 1:
+            report = drive(plan, cores, progress=file)
+        else:
+            report = Handle(plan, file).result().document
+        shown = file.read(threads * processes)
 
     assert shown is not None
     assert shown.outcomes == report.outcomes

@@ -634,15 +634,23 @@ def test_the_generator_survives_a_closed_stderr(target: CountingServer) -> None:
 
 
 @needs_loadgen
-def test_too_few_file_descriptors_are_an_error_with_the_needed_limit(
-    target: CountingServer,
+@pytest.mark.parametrize(
+    ("limit", "load", "fix"),
+    [
+        (64, "-R 100", "raise the limit with: ulimit -n 65"),
+        (164, "-c 250", "use --processes 3"),
+        (164, "-c 250 --processes 2", "use --processes 3"),
+    ],
+)
+def test_too_few_file_descriptors_are_an_error_with_its_fix(
+    target: CountingServer, limit: int, load: str, fix: str
 ) -> None:
-    shell = f"ulimit -n 64; exec {LOADGEN} {target.url} -R 100 -d 100ms"
+    shell = f"ulimit -n {limit}; exec {LOADGEN} {target.url} {load} -d 100ms"
     result = subprocess.run(
         ["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=60
     )
     assert (result.returncode, target.response_count) == (2, 0)
-    assert result.stderr.strip().endswith("raise the limit with: ulimit -n 65")
+    assert result.stderr.strip().endswith(fix)
 
 
 def test_a_closed_stdout_does_not_prevent_the_report(

@@ -33,7 +33,7 @@ BOTH = """
 LOAD_ONLY = """
     --attach-cgroup --attach-pid --unix-socket --source-addresses --http2 --streams --http1.0
     --insecure --ca-file --ramp --steps --replay --replay-speed --max-duration --html
-    --requests --reruns
+    --requests --reruns --processes
 """
 SWEEP_ONLY = """
     --rates --runs --servers --cpus --memory --pids --limits --server-cpus --client-cpus --out

@@ -41,6 +41,7 @@ pub use base::duration::parse_duration_ns;
 pub use base::error::LoadError;
 pub use base::files::read_file;
 pub use base::stop::StopToken;
+pub use engine::generators::run_generator;
 pub use engine::run::{PreparedLoad, prepare, run};
 pub use judge::offered::Bounds;
 pub use judge::precision::PrecisionReport;

@@ -1,5 +1,6 @@
 //! A running load: start it, wait for it without holding the GIL, stop it.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread::JoinHandle;
@@ -25,17 +26,21 @@ pub(crate) struct LoadHandle {
 
 #[pymethods]
 impl LoadHandle {
-    /// Starts a load from its plan (JSON); `progress` is an existing file for its progress.
+    /// Starts a load from its plan (JSON); `progress` is an existing file for its progress,
+    /// `generator` the command that runs `run_generator`, for plans with several processes.
     #[new]
-    #[pyo3(signature = (plan_json, progress=None))]
-    fn new(plan_json: &str, progress: Option<PathBuf>) -> PyResult<Self> {
+    #[pyo3(signature = (plan_json, progress=None, generator=Vec::new()))]
+    fn new(plan_json: &str, progress: Option<PathBuf>, generator: Vec<OsString>) -> PyResult<Self> {
         let progress = progress.map(ProgressFile::at).transpose()?;
         let plan = LoadPlan::from_json(plan_json).map_err(to_python)?;
         let stop = StopToken::new();
         let token = stop.clone();
         let running = std::thread::Builder::new()
             .name("loadgen".to_owned())
-            .spawn(move || prepare(&plan)?.showing(progress).run(&token))?;
+            .spawn(move || {
+                let load = prepare(&plan)?.showing(progress);
+                load.with_generator(generator).run(&token)
+            })?;
         Ok(Self {
             stop,
             running: Mutex::new(Some(running)),

@@ -5,6 +5,7 @@ mod file_sampler;
 mod handle;
 mod histogram;
 
+use std::io::{BufReader, stdin, stdout};
 use std::path::PathBuf;
 
 use loadgen::{LoadPlan, LoadProgress, Place, ProgressFile};
@@ -15,6 +16,13 @@ use pyo3::prelude::*;
 #[pyfunction]
 fn monotonic_ns() -> u64 {
     loadgen::clock::monotonic_ns()
+}
+
+/// Runs as one of a load's generator processes, on the standard streams.
+#[pyfunction]
+fn run_generator(py: Python<'_>) -> PyResult<()> {
+    py.detach(|| loadgen::run_generator(BufReader::new(stdin()), stdout()))
+        .map_err(errors::to_python)
 }
 
 /// Progress of a load with this number of threads, from its progress file (JSON); None until all
@@ -111,6 +119,7 @@ fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(read_recording, module)?)?;
     module.add_function(wrap_pyfunction!(read_progress, module)?)?;
+    module.add_function(wrap_pyfunction!(run_generator, module)?)?;
     module.add_class::<handle::LoadHandle>()?;
     module.add_class::<file_sampler::FileSampler>()?;
     module.add_class::<histogram::Histogram>()?;

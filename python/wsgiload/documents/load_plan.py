@@ -289,6 +289,9 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     threads: PositiveInt = 1
     """Number of generator threads, each with its own event loop, connections and histograms. Unit:
     threads."""
+    processes: PositiveInt = 1
+    """Number of generator processes, each with that many threads, which share one schedule. Unit:
+    processes."""
     seed: NonNegativeInt = 0
     """Seed of all random numbers: arrivals, their distribution over threads, the choice of idle
     connections."""

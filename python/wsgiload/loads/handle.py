@@ -6,7 +6,9 @@ and Ctrl-C works.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import msgspec
@@ -20,6 +22,14 @@ from wsgiload.errors import LoadError, UsageError
 from wsgiload.loads.progress import ProgressFile
 
 EXIT_TIMEOUT_S = 2.0
+
+# A generator process needs nothing of Python but the extension.
+_GENERATOR = [
+    sys.executable,
+    *("-I", "-S", "-c"),
+    "import sys; sys.path.append(sys.argv[1]); import _loadgen; _loadgen.run_generator()",
+    str(Path(__file__).parents[1]),
+]
 
 DistributionName = Literal[
     "response_time_ns",
@@ -98,7 +108,7 @@ class Handle:
     def __init__(self, plan: LoadPlan, progress: ProgressFile | None = None) -> None:
         path = None if progress is None else progress.path
         try:
-            self._inner = LoadHandle(encode(plan), path)
+            self._inner = LoadHandle(encode(plan), path, _GENERATOR)
         except ValueError as error:
             raise UsageError(str(error)) from error
         self._report: Report | None = None

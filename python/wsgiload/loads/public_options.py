@@ -88,6 +88,8 @@ class LoadOptions:
         max_duration: Extend the measurement up to this duration until the target precision is
             reached. Requires --precision.
         threads: Number of generator threads.
+        processes: Number of generator processes, which share one schedule. Each may open as many
+            connections as the limit on file descriptors allows.
         seed: Random seed. Default: a new one for each load, stored in its report; 1 for a sweep.
         spin: Busy-wait time before each send. Default: depends on the rate and the idle cores.
         receive_stamps: Source of response timestamps: kernel (when data arrives), user (when the
@@ -115,6 +117,7 @@ class LoadOptions:
     requests: int | None = option(None, "Load", Whole(1), "-n", "--requests", only=("load",))
     max_duration: float | None = option(None, "Load", DURATION, only=("load",))
     threads: int = option(1, "Load", int)
+    processes: int = option(1, "Load", int, only=("load",))
     seed: int | None = option(None, "Load", SEED)
     spin: float | None = option(None, "Load", DURATION, only=("load",))
     receive_stamps: ReceiveStamps | None = option(

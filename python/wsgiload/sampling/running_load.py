@@ -66,7 +66,7 @@ class RunningLoad:
 
     def state(self) -> LoadState:
         """The current state; costs a few small reads."""
-        progress = self.file.read(self.plan.threads)
+        progress = self.file.read(self.plan.threads * self.plan.processes)
         rates: tuple[float, ...] | None = None
         if progress is not None:
             counts = (progress.scheduled, progress.answered)

@@ -43,6 +43,10 @@ pub enum LoadError {
         /// Outcomes that were recorded.
         accounted: u64,
     },
+    /// A generator process failed, or differs from the process that runs the load; the text names
+    /// it.
+    #[error("{0}")]
+    Generator(String),
     /// A generator thread panicked: a defect.
     #[error("a generator thread panicked; please report this")]
     ThreadPanicked,

@@ -1,30 +1,29 @@
-//! Runs a plan: one engine per thread, one record per engine, merged at the end.
+//! Runs a plan: one record per thread of every generator process, merged at the end.
 
+use std::ffi::OsString;
 use std::sync::Arc;
-use std::sync::mpsc;
-use std::thread;
 
 use crate::base::clock::{NS_PER_MS, monotonic_ns, realtime_ns};
 use crate::base::error::LoadError;
 use crate::base::stop::StopToken;
-use crate::engine::thread::{ThreadPlan, ThreadRecord, ThreadResult, run_thread, share_of};
+use crate::engine::generators::Generators;
+use crate::engine::part::Part;
+use crate::engine::thread::ThreadRecord;
 use crate::facts::cost::HostTicks;
 use crate::facts::run::{RunFacts, ThreadTail};
 use crate::facts::throttling::throttled_periods;
 use crate::http::target::Target;
-use crate::judge::stopping_rule;
 use crate::net::connection_cap::connection_cap;
 use crate::net::conntrack::{TrackedConnections, TrackingTable};
 use crate::net::ports::SourcePorts;
-use crate::pacing::decision::Pacing;
-use crate::pacing::pacer::Pacer;
+use crate::plan::portion::Portion;
 use crate::plan::{LoadPlan, Phases};
 use crate::record::possible_ends::{EndCursor, Ends};
 use crate::record::progress::ProgressFile;
 use crate::record::recorder::Recorder;
 use crate::report::LoadReport;
 
-/// The first scheduled send is this far ahead, so that every thread is ready for it.
+/// The first scheduled send is this far ahead for each process, so that every thread is ready for it.
 const LEAD_NS: u64 = 20 * NS_PER_MS;
 
 /// Runs the plan and returns its report. Blocks; [`StopToken::stop`] from another thread ends it
@@ -39,11 +38,12 @@ pub fn run(plan: &LoadPlan, stop: &StopToken) -> Result<LoadReport, LoadError> {
 
 /// A load that is ready to start: its plan is valid, its host has an address, its limits suffice.
 pub struct PreparedLoad {
-    plan: LoadPlan,
-    target: Target,
-    max_connections: usize,
-    source_ports: Option<SourcePorts>,
-    progress: Option<ProgressFile>,
+    pub(super) plan: LoadPlan,
+    pub(super) target: Target,
+    pub(super) max_connections: usize,
+    pub(super) source_ports: Option<SourcePorts>,
+    pub(super) progress: Option<ProgressFile>,
+    pub(super) generator: Vec<OsString>,
 }
 
 /// Checks everything that can be checked before the first connection of the load is opened.
@@ -66,6 +66,7 @@ pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
         max_connections,
         source_ports,
         progress: None,
+        generator: Vec::new(),
     })
 }
 
@@ -84,6 +85,15 @@ impl PreparedLoad {
         Self { progress, ..self }
     }
 
+    /// The program, with its arguments, that runs [`run_generator`] on its standard streams; a
+    /// plan with several processes starts it once for each.
+    ///
+    /// [`run_generator`]: crate::run_generator
+    #[must_use]
+    pub fn with_generator(self, generator: Vec<OsString>) -> Self {
+        Self { generator, ..self }
+    }
+
     /// Runs the load.
     ///
     /// # Errors
@@ -95,30 +105,36 @@ impl PreparedLoad {
 
 fn execute(load: &PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadError> {
     let plan = &load.plan;
-    let pacing = Pacing::of(plan);
+    let generators = Generators::of(load)?;
     let start = Start::soon(load);
-    let mut records = drive(load, &pacing.pacer, &start, stop)?;
-    let (spin, watch_cpu_ns) = pacing.end();
+    let (part, lost) = match generators {
+        None => (run_here(load, &start, stop)?, None),
+        Some(generators) => generators.run(start.monotonic_ns, stop)?,
+    };
+    let mut records = part.records;
     let early_end_ns = start.early_end_ns(plan, &records, stop);
     let mut recorder = merged(plan, &start, &mut records);
     recorder.check_conservation()?;
     if let Some(end_ns) = early_end_ns {
         recorder.cut(end_ns);
     }
+    let lost_ns = lost.as_ref().map(|lost| lost.at_ns);
+    let stopped_ns = stop.stopped_ns().into_iter().chain(lost_ns).min();
     let host_at_end = records.first().and_then(|record| record.host_at_end);
     let facts = RunFacts {
-        cpu_ns: records.iter().map(|record| record.cpu_ns).sum::<u64>() + watch_cpu_ns,
+        cpu_ns: records.iter().map(|record| record.cpu_ns).sum::<u64>() + part.watch_cpu_ns,
         costs: records.iter().map(|record| record.load).collect(),
         steal_share: host_at_end
             .zip(start.host)
             .map(|(now, then)| now.steal_share_since(&then)),
-        spin,
+        spin: part.spin,
         throttled_periods: throttled_periods()
             .zip(start.throttled_periods)
             .map(|(now, then)| now.saturating_sub(then)),
         start_realtime_ns: start.realtime_ns,
-        measured_ns: recorder.measured_ns(stop.stopped_ns().unwrap_or(u64::MAX)),
-        is_interrupted: stop.is_stopped(),
+        measured_ns: recorder.measured_ns(stopped_ns.unwrap_or(u64::MAX)),
+        is_interrupted: stopped_ns.is_some(),
+        lost: lost.map(|lost| lost.text),
         max_connections: load.max_connections,
         source_ports: load.source_ports.clone(),
         tracked: start
@@ -139,6 +155,12 @@ fn execute(load: &PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErro
     Ok(report)
 }
 
+/// Runs the whole load in threads of this process.
+fn run_here(load: &PreparedLoad, start: &Start, stop: &StopToken) -> Result<Part, LoadError> {
+    let ends = start.ends.as_ref();
+    Part::run(load, Portion::WHOLE, (start.monotonic_ns, ends), stop)
+}
+
 /// When a load starts, and the host's counters at that time.
 struct Start {
     monotonic_ns: u64,
@@ -155,7 +177,8 @@ impl Start {
         let host = HostTicks::read();
         let throttled_periods = throttled_periods();
         let tracking = load.target.route.tracking_table();
-        let (monotonic_ns, realtime_ns) = (monotonic_ns() + LEAD_NS, realtime_ns() + LEAD_NS);
+        let lead_ns = LEAD_NS * load.plan.processes as u64;
+        let (monotonic_ns, realtime_ns) = (monotonic_ns() + lead_ns, realtime_ns() + lead_ns);
         let ends = Ends::of(&load.plan, monotonic_ns);
 
         Self {
@@ -185,40 +208,6 @@ impl Start {
 
         Some(end_ns)
     }
-}
-
-/// Runs all threads to their end, and meanwhile decides whether to extend the measurement.
-fn drive(
-    load: &PreparedLoad,
-    pacer: &Pacer,
-    start: &Start,
-    stop: &StopToken,
-) -> Result<Vec<ThreadRecord>, LoadError> {
-    let plan = &load.plan;
-    let (sender, snapshots) = mpsc::channel();
-    let threads: Vec<ThreadPlan> = (0..plan.threads)
-        .map(|thread| ThreadPlan {
-            plan: plan.clone(),
-            target: load.target.clone(),
-            thread,
-            max_connections: share_of(load.max_connections, thread, plan.threads),
-            pacer: pacer.clone(),
-            start_ns: start.monotonic_ns,
-            progress: load.progress.clone(),
-            cursor: start.ends.as_ref().map(|ends| {
-                // Without a target precision, no thread reads snapshots.
-                let sender = plan.precision.is_some().then(|| sender.clone());
-                EndCursor::new(Arc::clone(ends), sender)
-            }),
-        })
-        .collect();
-    drop(sender);
-
-    run_threads(threads, stop, || {
-        if let Some((precision, ends)) = plan.precision.as_ref().zip(start.ends.as_deref()) {
-            stopping_rule::apply(precision, ends, plan.threads, &snapshots);
-        }
-    })
 }
 
 /// The plan with the actual length of the measurement, which is now fixed.
@@ -260,79 +249,10 @@ fn thread_tails(records: &[ThreadRecord]) -> Vec<ThreadTail> {
         .collect()
 }
 
-/// Runs all threads to their end, and `meanwhile` alongside them.
-fn run_threads(
-    plans: Vec<ThreadPlan>,
-    stop: &StopToken,
-    meanwhile: impl FnOnce(),
-) -> Result<Vec<ThreadRecord>, LoadError> {
-    let spawn = |plan: ThreadPlan| {
-        let stop = stop.clone();
-        thread::Builder::new()
-            .name(format!("loadgen-{}", plan.thread))
-            .spawn(move || {
-                let unless_done = StopUnlessDone(Some(&stop));
-                let record = run_thread(&plan, &stop)?;
-                unless_done.done();
-                Ok(record)
-            })
-            .map_err(|source| LoadError::System {
-                action: "start a thread",
-                source,
-            })
-    };
-    let handles: Vec<_> = plans.into_iter().map(spawn).collect();
-    if handles.iter().any(Result::is_err) {
-        stop.stop();
-    }
-
-    meanwhile();
-    // Join all before returning the first failure: no thread may outlive the run.
-    let results: Vec<ThreadResult> = handles
-        .into_iter()
-        .map(|handle| handle?.join().map_err(|_| LoadError::ThreadPanicked)?)
-        .collect();
-
-    results.into_iter().collect()
-}
-
-/// Stops all threads if one fails or panics: the results of the others will not be reported.
-struct StopUnlessDone<'a>(Option<&'a StopToken>);
-
-impl StopUnlessDone<'_> {
-    fn done(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for StopUnlessDone<'_> {
-    fn drop(&mut self) {
-        if let Some(stop) = self.0 {
-            stop.stop();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::clock::NS_PER_S;
-
-    #[test]
-    fn a_failing_thread_stops_the_others_and_a_finished_one_does_not() {
-        let stop = StopToken::new();
-        StopUnlessDone(Some(&stop)).done();
-
-        assert!(!stop.is_stopped());
-
-        let failing = || -> Result<(), LoadError> {
-            let _unless_done = StopUnlessDone(Some(&stop));
-            Err(LoadError::ThreadPanicked)
-        };
-        failing().expect_err("a failure");
-
-        assert!(stop.is_stopped());
-    }
 
     #[test]
     fn each_request_that_closes_its_connection_needs_a_port() {

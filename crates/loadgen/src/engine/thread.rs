@@ -1,6 +1,8 @@
 //! The part of a load that one thread runs: its share of the arrivals, with its own engine, over
 //! one kind of connection.
 
+use serde::{Deserialize, Serialize};
+
 use crate::arrivals::closed_loop::{ClosedPlan, ClosedSource};
 use crate::arrivals::draw::Draw;
 use crate::arrivals::filled_requests::FilledRequests;
@@ -22,9 +24,10 @@ use crate::http::hyper_http1::HyperConnection;
 use crate::http::native::WireConnection;
 use crate::http::target::Target;
 use crate::pacing::pacer::Pacer;
+use crate::plan::portion::Portion;
 use crate::plan::{
-    ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadPlan, LoadProfile, OnBusy, OpenLoop, Replay,
-    Wire,
+    ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadPlan, LoadProfile, OnBusy, OpenLoop, Phases,
+    Replay, Wire,
 };
 use crate::record::possible_ends::EndCursor;
 use crate::record::progress::{Progress, ProgressFile};
@@ -34,7 +37,7 @@ use crate::record::recorder::Recorder;
 pub(crate) struct ThreadPlan {
     pub plan: LoadPlan,
     pub target: Target,
-    pub thread: usize,
+    pub portion: Portion,
     pub max_connections: usize,
     pub pacer: Pacer,
     pub start_ns: u64,
@@ -43,6 +46,7 @@ pub(crate) struct ThreadPlan {
 }
 
 /// The result of one thread.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct ThreadRecord {
     pub recorder: Recorder,
     /// When the last of a limited number of requests ended, if they all did.
@@ -80,7 +84,7 @@ fn run_over<C: Connection>(input: &ThreadPlan, stop: &StopToken) -> ThreadResult
             open_source(input, open),
         ),
         LoadModel::Closed(closed) => {
-            let max_connections = share_of(closed.connections, input.thread, input.plan.threads);
+            let max_connections = input.portion.of(closed.connections);
             let policy = BusyPolicy {
                 on_busy: OnBusy::Queue,
                 max_connections,
@@ -92,12 +96,9 @@ fn run_over<C: Connection>(input: &ThreadPlan, stop: &StopToken) -> ThreadResult
 }
 
 fn open_policy(input: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
-    let threads = input.plan.threads;
     let ten_seconds_worth =
-        (10.0 * open.profile.peak_rate_per_s() / threads as f64).ceil() as usize;
-    let requested = open
-        .max_pending
-        .map(|total| share_of(total, input.thread, threads));
+        (10.0 * open.profile.peak_rate_per_s() / input.portion.count as f64).ceil() as usize;
+    let requested = open.max_pending.map(|total| input.portion.of(total));
     let max_pending = requested.unwrap_or(ten_seconds_worth.max(10 * input.max_connections));
 
     BusyPolicy {
@@ -109,17 +110,16 @@ fn open_policy(input: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
 
 fn open_source<'a>(input: &'a ThreadPlan, open: &OpenLoop) -> OpenSource<'a> {
     let plan = &input.plan;
-    let share = Share::new(
-        open,
-        plan.seed,
-        &plan.longest_phases(),
-        input.thread,
-        plan.threads,
-    );
+    let share = share(input, open, &plan.longest_phases());
     let ends = input.cursor.as_ref().map(EndCursor::ends);
 
     OpenSource::new(share, choice(plan, open), input.start_ns, ends)
         .with_filled_requests(filled_requests(input))
+}
+
+fn share(input: &ThreadPlan, open: &OpenLoop, phases: &Phases) -> Share {
+    let Portion { index, count } = input.portion;
+    Share::new(open, input.plan.seed, phases, index, count)
 }
 
 fn filled_requests(input: &ThreadPlan) -> Option<FilledRequests<'_>> {
@@ -144,10 +144,9 @@ fn session_source<'a>(
     stop: &StopToken,
 ) -> SessionSource<'a> {
     let plan = &input.plan;
-    let share = Share::new(open, plan.seed, &plan.phases, input.thread, plan.threads);
     SessionSource::new(
         plan,
-        (share, input.thread),
+        (share(input, open, &plan.phases), input.portion.index),
         input.start_ns,
         &input.target.requests,
         stop.clone(),
@@ -159,8 +158,7 @@ fn closed_source<'a>(
     closed: &ClosedLoop,
     stop: &StopToken,
 ) -> ClosedSource<'a> {
-    let share =
-        |requests: u64| share_of(requests as usize, input.thread, input.plan.threads) as u64;
+    let share = |requests: u64| input.portion.of(requests as usize) as u64;
     let plan = ClosedPlan {
         connections: closed.connections,
         users_per_connection: input.plan.streams,
@@ -169,12 +167,12 @@ fn closed_source<'a>(
         start_ns: input.start_ns,
         end_ns: input.start_ns + input.plan.phases.load_ns(),
         seed: input.plan.seed,
-        thread: input.thread,
-        threads: input.plan.threads,
+        thread: input.portion.index,
+        threads: input.portion.count,
     };
     ClosedSource::new(
         &plan,
-        draw(&input.plan, Stream::UserRequests(input.thread)),
+        draw(&input.plan, Stream::UserRequests(input.portion.index)),
         stop.clone(),
     )
     .with_filled_requests(filled_requests(input))
@@ -207,9 +205,9 @@ fn run_engine<C: Connection, S: Source>(
         progress: input
             .progress
             .as_ref()
-            .and_then(|file| Progress::open(file, input.thread)),
+            .and_then(|file| Progress::open(file, input.portion.index)),
     };
-    let idle = IdleSlots::new(plan.seed, input.thread);
+    let idle = IdleSlots::new(plan.seed, input.portion.index);
     let mut engine = Engine::<C, S>::new(config, source, pacer, idle, input.start_ns)?;
     engine.drive()?;
     // Before the drain, whose idle waiting would make a saturated generator look less busy.
@@ -230,31 +228,4 @@ fn run_engine<C: Connection, S: Source>(
         cpu_ns: thread_cpu_ns() - cpu_before_ns,
         host_at_end,
     })
-}
-
-/// The share of `part` in `total`, split into `parts` as evenly as whole numbers allow.
-pub(crate) fn share_of(total: usize, part: usize, parts: usize) -> usize {
-    total / parts + usize::from(part < total % parts)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_add_up() {
-        for (total, parts) in [(10, 3), (3, 3), (4_096, 7)] {
-            let shares: Vec<usize> = (0..parts)
-                .map(|part| share_of(total, part, parts))
-                .collect();
-            assert_eq!(shares.iter().sum::<usize>(), total);
-            assert!(
-                shares
-                    .iter()
-                    .max()
-                    .zip(shares.iter().min())
-                    .is_some_and(|(max, min)| max - min <= 1)
-            );
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! The generator's cost, and how much it was disturbed: evidence for the verdict on the generator.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::clock::{monotonic_ns, thread_cpu_ns};
 use crate::http::inbox::RejectedTimestamps;
@@ -10,7 +10,7 @@ use crate::pacing::run_queue::run_queue_wait_ns;
 use crate::pacing::stalls::Stalls;
 
 /// Cost and disturbance of one generator thread, or of all together.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadCost {
     /// CPU time used.
     pub cpu_ns: u64,
@@ -58,7 +58,7 @@ impl ThreadCost {
 }
 
 /// Scheduling policy of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheduling {
     /// SCHED_OTHER.
@@ -124,7 +124,7 @@ impl CostMeter {
 }
 
 /// Steal time and total CPU time of the host, in clock ticks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct HostTicks {
     steal: u64,
     all: u64,

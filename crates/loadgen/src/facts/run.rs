@@ -29,6 +29,8 @@ pub struct RunFacts {
     pub measured_ns: u64,
     /// Whether the load was stopped early.
     pub is_interrupted: bool,
+    /// The first generator process that was lost, and how.
+    pub lost: Option<String>,
     /// Maximum number of connections.
     pub max_connections: usize,
     /// Local ports and addresses; `None` over a Unix socket.

@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::time::TimeSpec;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S, monotonic_ns, realtime_ns};
 use crate::http::decoder::KnownHead;
@@ -46,7 +46,7 @@ pub(crate) struct Received {
 }
 
 /// Kernel timestamps that were not used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct RejectedTimestamps {
     /// Number of kernel timestamps that were before the start or after the end of the request, or
     /// that could not be converted to `CLOCK_MONOTONIC`.

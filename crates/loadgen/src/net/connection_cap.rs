@@ -1,12 +1,12 @@
-//! Limits the connections of a load to the file descriptors that the process may open.
+//! Limits the connections of a load to the file descriptors that its processes may open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::base::error::LoadError;
-use crate::base::thousands::thousands;
-use crate::plan::{LoadModel, LoadPlan};
+use crate::base::thousands::{plural, thousands};
+use crate::plan::{LoadModel, LoadPlan, MAX_PROCESSES};
 
-/// File descriptors that the process needs for anything other than connections.
+/// File descriptors that each process needs for anything other than connections.
 const SPARE_FILE_DESCRIPTORS: u64 = 64;
 
 /// Default maximum. More connections are only opened on request, because no listen backlog holds
@@ -17,27 +17,39 @@ pub(crate) const AUTOMATIC_MAX_CONNECTIONS: usize = 4_096;
 /// Both fit within the limit on file descriptors.
 pub(crate) fn connection_cap(plan: &LoadPlan) -> Result<(Option<usize>, usize), LoadError> {
     let file_descriptors = raise_file_descriptor_limit();
-    let possible = usize::try_from(file_descriptors.saturating_sub(SPARE_FILE_DESCRIPTORS))
+    let each = usize::try_from(file_descriptors.saturating_sub(SPARE_FILE_DESCRIPTORS))
         .unwrap_or(usize::MAX);
+    let possible = each.saturating_mul(plan.processes);
     let requested = match &plan.load {
         LoadModel::Open(open) => open.max_connections,
         LoadModel::Closed(closed) => Some(closed.connections),
     };
-    let required = requested.unwrap_or(plan.threads);
+    let required = requested.unwrap_or(plan.all_threads());
     if required > possible {
         return Err(LoadError::Plan(format!(
-            "{} connections need more file descriptors than this process may open ({}); raise the \
-            limit with: ulimit -n {}",
+            "{} connections need more file descriptors than {} may open ({} each); {}",
             thousands(required as u64),
+            plural(plan.processes as u64, "process"),
             thousands(file_descriptors),
-            required as u64 + SPARE_FILE_DESCRIPTORS
+            fix(required, each)
         )));
     }
 
     Ok((
         requested,
-        AUTOMATIC_MAX_CONNECTIONS.max(plan.threads).min(possible),
+        AUTOMATIC_MAX_CONNECTIONS
+            .max(plan.all_threads())
+            .min(possible),
     ))
+}
+
+/// More processes, or a higher limit if there cannot be as many processes as it would take.
+fn fix(connections: usize, each: usize) -> String {
+    if connections <= each.saturating_mul(MAX_PROCESSES) {
+        return format!("use --processes {}", connections.div_ceil(each));
+    }
+    let needed = connections as u64 + SPARE_FILE_DESCRIPTORS;
+    format!("raise the limit with: ulimit -n {needed}")
 }
 
 /// Raises the soft limit on file descriptors to the hard limit; returns the effective limit.

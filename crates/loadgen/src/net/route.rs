@@ -91,7 +91,7 @@ impl Route {
 
         let addresses = self.sources.as_ref().map_or(1, SourceAddresses::count);
         let free = ports.free(addresses);
-        let required = requested.unwrap_or(plan.threads) as u64;
+        let required = requested.unwrap_or(plan.all_threads()) as u64;
         if required > free {
             let description = ports.describe();
             return Err(LoadError::Plan(format!(

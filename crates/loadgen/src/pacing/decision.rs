@@ -20,13 +20,15 @@ impl Pacing {
     /// window.
     pub fn of(plan: &LoadPlan) -> Self {
         let thread_rate_per_s = match &plan.load {
-            LoadModel::Open(open) => Some(open.profile.peak_rate_per_s() / plan.threads as f64),
+            LoadModel::Open(open) => {
+                Some(open.profile.peak_rate_per_s() / plan.all_threads() as f64)
+            }
             LoadModel::Closed(_) => None,
         };
-        let has_spare_core = !plan.shares_cores && has_core_for_each(plan.threads);
+        let has_spare_core = !plan.shares_cores && has_core_for_each(plan.all_threads());
         let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_spare_core);
         let idle_watch = (spin.reason == SpinReason::Automatic)
-            .then(|| IdleWatch::start(plan.threads, MAX_SPIN_SHARE));
+            .then(|| IdleWatch::start(plan.all_threads(), MAX_SPIN_SHARE));
         let idle_time = idle_watch.as_ref().map(IdleWatch::idle_time);
         // On shared cores a real-time thread would take time from the server, as a spin would.
         let pacer = Pacer::new(spin.window_ns)

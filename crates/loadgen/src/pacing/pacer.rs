@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
 use crate::pacing::idle_cores::IdleTime;
@@ -23,7 +23,7 @@ pub(crate) const MAX_SPIN_SHARE: f64 = 0.2;
 const MAX_POLL_NS: u64 = 10_000;
 
 /// Why the spin window has its length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpinReason {
     /// The plan sets it.
@@ -38,7 +38,7 @@ pub enum SpinReason {
 }
 
 /// Busy-waiting before sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Spin {
     /// Duration of the busy-wait before each send. A busy-waiting generator polls its sockets
     /// instead of sleeping.

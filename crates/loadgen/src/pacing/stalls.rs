@@ -1,7 +1,7 @@
 //! Stalls of the generator's event loop, which no server causes.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::clock::NS_PER_MS;
 
@@ -9,7 +9,7 @@ use crate::base::clock::NS_PER_MS;
 const MIN_STALL_NS: u64 = 5 * NS_PER_MS;
 
 /// Stalls of the generator's event loop that were longer than 5 ms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Stalls {
     /// Number of stalls.
     pub count: u64,

@@ -10,6 +10,7 @@ pub(crate) mod open;
 pub(crate) mod order;
 pub(crate) mod phases;
 pub(crate) mod placeholders;
+pub(crate) mod portion;
 pub(crate) mod precision;
 pub(crate) mod profile;
 pub(crate) mod protocol;
@@ -104,6 +105,11 @@ pub struct LoadPlan {
     #[serde(default = "default_threads")]
     #[schemars(range(min = 1))]
     pub threads: usize,
+    /// Number of generator processes, each with that many threads, which share one schedule. Unit:
+    /// processes.
+    #[serde(default = "default_processes")]
+    #[schemars(range(min = 1))]
+    pub processes: usize,
     /// Seed of all random numbers: arrivals, their distribution over threads, the choice of idle
     /// connections.
     #[serde(default)]
@@ -233,6 +239,10 @@ fn default_threads() -> usize {
     1
 }
 
+fn default_processes() -> usize {
+    1
+}
+
 fn default_streams() -> usize {
     1
 }
@@ -243,6 +253,9 @@ const TIMEOUT_NOTICE_NS: u64 = 500 * NS_PER_MS;
 
 /// Maximum number of flights per list; the report contains every flight.
 const MAX_FLIGHTS: usize = 100_000;
+
+/// Maximum number of generator processes.
+pub(crate) const MAX_PROCESSES: usize = 256;
 
 /// Size of a packed interval with many different values, including its part of the report.
 const INTERVAL_BYTES_ESTIMATE: u64 = 16 * 1024;
@@ -298,6 +311,7 @@ impl LoadPlan {
             timeout_ns: default_timeout_ns(),
             deadline_ns: None,
             threads: default_threads(),
+            processes: default_processes(),
             seed: 0,
             spin_window_ns: None,
             shares_cores: false,
@@ -313,6 +327,11 @@ impl LoadPlan {
             precision: None,
             thresholds: Thresholds::default(),
         }
+    }
+
+    /// Number of threads of all generator processes.
+    pub(crate) fn all_threads(&self) -> usize {
+        self.threads.saturating_mul(self.processes)
     }
 
     /// Maximum wait for responses after the last send.
@@ -336,7 +355,7 @@ impl LoadPlan {
     #[must_use]
     pub fn interval_ns(&self) -> u64 {
         let most_intervals =
-            RECORDING_BYTES_LIMIT / INTERVAL_BYTES_ESTIMATE / self.threads.max(1) as u64;
+            RECORDING_BYTES_LIMIT / INTERVAL_BYTES_ESTIMATE / self.all_threads().max(1) as u64;
         let measure_ns = self.longest_phases().measure_ns;
         let shortest_ns = measure_ns
             .div_ceil(most_intervals.max(1))
@@ -406,6 +425,14 @@ impl LoadPlan {
             "threads must be between 1 and 256",
         )?;
         require(
+            (1..=MAX_PROCESSES).contains(&self.processes),
+            "processes must be between 1 and 256",
+        )?;
+        require(
+            self.processes == 1 || self.possible_lengths_ns().is_none(),
+            "processes: --precision and --requests need a single process; omit --processes",
+        )?;
+        require(
             self.keepalive != Keepalive::Requests(0),
             "requests per connection must be at least 1",
         )?;
@@ -415,7 +442,8 @@ impl LoadPlan {
             .measure_ns
             .div_ceil(self.interval_ns());
         require(
-            intervals * INTERVAL_BYTES_ESTIMATE * self.threads as u64 <= RECORDING_BYTES_LIMIT,
+            intervals * INTERVAL_BYTES_ESTIMATE * self.all_threads() as u64
+                <= RECORDING_BYTES_LIMIT,
             &format!("{intervals} intervals do not fit into memory; use a longer interval"),
         )
     }
@@ -446,8 +474,8 @@ impl LoadPlan {
                 )?;
                 let cap = open.max_connections.unwrap_or(usize::MAX);
                 require(
-                    cap >= self.threads,
-                    "max_connections must be at least the number of threads",
+                    cap >= self.all_threads(),
+                    "max_connections must be at least the number of threads of all processes",
                 )
             }
             LoadModel::Closed(closed) => {
@@ -461,8 +489,8 @@ impl LoadPlan {
                     "connections times streams may be at most 1,000,000",
                 )?;
                 require(
-                    connections >= self.threads,
-                    "connections must be at least the number of threads",
+                    connections >= self.all_threads(),
+                    "connections must be at least the number of threads of all processes",
                 )
             }
         }
@@ -506,6 +534,21 @@ mod tests {
                 LoadPlan {
                     threads: 0,
                     ..good.clone()
+                },
+            ),
+            (
+                "processes",
+                LoadPlan {
+                    processes: 257,
+                    ..good.clone()
+                },
+            ),
+            (
+                "omit --processes",
+                LoadPlan {
+                    processes: 2,
+                    requests: Some(5),
+                    ..LoadPlan::closed("http://h/", 4, NS_PER_S)
                 },
             ),
             (

@@ -16,7 +16,7 @@ pub struct OpenLoop {
     pub arrivals: Arrivals,
     /// What happens to a request when the maximum number of connections is open and all are busy.
     pub on_busy: OnBusy,
-    /// Maximum number of open connections over all threads; each thread has a fixed part of them.
+    /// Maximum number of open connections of all generators; each thread has a fixed part of them.
     /// `None`: not set; 4,096, or fewer if there are not enough file descriptors or ports.
     pub max_connections: Option<usize>,
     /// Maximum number of requests waiting for a connection; further requests are dropped. `None`:

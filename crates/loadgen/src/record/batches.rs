@@ -7,6 +7,8 @@
 
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
+
 use crate::statistics::over_dispersion::{BATCHES, Batch};
 
 /// Buckets of a coarse histogram: 32 per power of two, so none is wider than a thirtieth of its
@@ -17,7 +19,7 @@ const MAX_NS: u64 = (1 << 42) - 1;
 
 /// Arrivals to and departures from the system in one batch. The sums of their offsets from the
 /// start of the batch give the time spent in the system.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Flow {
     arrived: u64,
     departed: u64,
@@ -43,7 +45,7 @@ impl Flow {
 }
 
 /// Times that requests spent in the system, summed request by request.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Stays {
     /// Of requests without a correct response.
     failed_ns: u128,
@@ -65,7 +67,7 @@ pub(crate) struct Silence {
 }
 
 /// The batches of one thread, or of the load after merging.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Batches {
     from_ns: u64,
     to_ns: u64,
@@ -73,8 +75,8 @@ pub struct Batches {
     /// Correct responses by batch and bucket.
     counts: Vec<u32>,
     /// All other completions by batch.
-    failed: [u64; BATCHES],
-    flows: [Flow; BATCHES],
+    failed: Vec<u64>,
+    flows: Vec<Flow>,
     /// Number of requests in the system when the measurement began.
     carried_in: u64,
     stays: Stays,
@@ -89,8 +91,8 @@ impl Batches {
             to_ns,
             length_ns: (to_ns - from_ns).div_ceil(BATCHES as u64).max(1),
             counts: vec![0; BATCHES * BUCKETS],
-            failed: [0; BATCHES],
-            flows: [Flow::default(); BATCHES],
+            failed: vec![0; BATCHES],
+            flows: vec![Flow::default(); BATCHES],
             carried_in: 0,
             stays: Stays::default(),
         }
@@ -206,7 +208,7 @@ impl Batches {
         self.beyond_of(quantile, &self.failed)
     }
 
-    fn beyond_of(&self, quantile: f64, failed: &[u64; BATCHES]) -> [Batch; BATCHES] {
+    fn beyond_of(&self, quantile: f64, failed: &[u64]) -> [Batch; BATCHES] {
         let correct: [u64; BATCHES] =
             std::array::from_fn(|index| self.buckets(index).iter().copied().map(u64::from).sum());
         let requests: [u64; BATCHES] = std::array::from_fn(|index| correct[index] + failed[index]);
@@ -519,8 +521,8 @@ mod tests {
             (whole.to_ns, whole.length_ns)
         );
         assert_eq!(
-            (&doubled.counts, doubled.failed),
-            (&whole.counts, whole.failed)
+            (&doubled.counts, &doubled.failed),
+            (&whole.counts, &whole.failed)
         );
         assert_eq!(doubled.in_system(), whole.in_system());
         assert_eq!(

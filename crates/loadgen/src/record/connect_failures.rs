@@ -1,5 +1,7 @@
 //! Causes of connect failures, with counts: the outcome alone does not show what to fix.
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::BTreeMap;
 use std::io;
 
@@ -9,7 +11,7 @@ const MAX_CAUSES: usize = 8;
 const FURTHER: &str = "further causes";
 
 /// Causes with their counts, over all phases of a load.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ConnectFailures(BTreeMap<String, u64>);
 
 impl ConnectFailures {

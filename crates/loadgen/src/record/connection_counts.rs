@@ -1,7 +1,9 @@
 //! The number of connections and their lifetimes.
 
+use serde::{Deserialize, Serialize};
+
 /// Connection counts of one thread.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ConnectionCounts {
     /// Connections opened.
     pub opened: u64,

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::random::scatter;
 use crate::record::exchange::{Completion, Outcome, Parts};
@@ -24,7 +24,7 @@ type FlightParts = (u64, u64, u64, u64);
 const FAILED: u64 = 1 << 63;
 
 /// Requests of the measure phase, of one thread or of all threads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Flights {
     slowest: Largest<Option<FlightParts>>,
     sample: Largest<()>,
@@ -47,7 +47,7 @@ pub struct FlightReport {
 }
 
 /// The entries with the largest keys, each with further details.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Largest<Details: Ord> {
     capacity: usize,
     entries: BinaryHeap<Reverse<(u64, Flight, Details)>>,

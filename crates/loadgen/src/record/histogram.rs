@@ -7,12 +7,15 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::error::LoadError;
 
 const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// A histogram of durations in nanoseconds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "PackedHistogram", into = "PackedHistogram")]
 pub struct LatencyHistogram {
     counts: Histogram<u64>,
     min_ns: u64,
@@ -249,7 +252,8 @@ pub fn rank_of(quantile: f64, count: u64) -> u64 {
 }
 
 /// A read-only histogram: its non-empty buckets only, a few bytes each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Encoded", into = "Encoded")]
 pub(crate) struct PackedHistogram {
     bytes: Box<[u8]>,
     min_ns: u64,
@@ -284,6 +288,41 @@ impl PackedHistogram {
         (histogram.min_ns, histogram.max_ns, histogram.sum_ns) =
             (self.min_ns, self.max_ns, self.sum_ns);
         histogram
+    }
+}
+
+/// The form in which a packed histogram travels: its bytes in base64, minimum, maximum and sum.
+type Encoded = (String, u64, u64, u128);
+
+impl From<PackedHistogram> for Encoded {
+    fn from(packed: PackedHistogram) -> Self {
+        let text = STANDARD.encode(&packed.bytes);
+        (text, packed.min_ns, packed.max_ns, packed.sum_ns)
+    }
+}
+
+impl TryFrom<Encoded> for PackedHistogram {
+    type Error = base64::DecodeError;
+
+    fn try_from((text, min_ns, max_ns, sum_ns): Encoded) -> Result<Self, Self::Error> {
+        Ok(Self {
+            bytes: STANDARD.decode(text)?.into_boxed_slice(),
+            min_ns,
+            max_ns,
+            sum_ns,
+        })
+    }
+}
+
+impl From<LatencyHistogram> for PackedHistogram {
+    fn from(histogram: LatencyHistogram) -> Self {
+        histogram.pack()
+    }
+}
+
+impl From<PackedHistogram> for LatencyHistogram {
+    fn from(packed: PackedHistogram) -> Self {
+        packed.unpack()
     }
 }
 

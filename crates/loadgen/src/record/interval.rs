@@ -3,10 +3,12 @@
 //! A load may last for hours, so a finished slice is packed: a few kilobytes instead of a whole
 //! histogram.
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::histogram::{LatencyHistogram, PackedHistogram};
 
 /// Arrivals whose scheduled send is in one slice of the measure phase.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IntervalRecord {
     /// Arrivals.
     pub scheduled: u64,
@@ -19,7 +21,7 @@ pub struct IntervalRecord {
     times: Times,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Times {
     Open(Box<LatencyHistogram>),
     Packed(PackedHistogram),

@@ -1,5 +1,7 @@
 //! Latency measures of correct responses.
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::exchange::Parts;
 use crate::record::histogram::LatencyHistogram;
 
@@ -43,7 +45,7 @@ impl Measures {
 
 /// The measures while a load runs, with as few histogram entries per response as possible, because
 /// each entry costs generator time. Response times are not included: the intervals record them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Tally {
     /// Responses that arrived in one piece, to requests that waited for neither a slot nor a
     /// connection: service time, time to first byte and response time without send lag are equal.

@@ -1,6 +1,8 @@
 //! What is recorded for every request for the load's self-checks, in addition to the reported
 //! figures.
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::clock::NS_PER_MS;
 use crate::plan::LoadPlan;
 use crate::record::batches::Batches;
@@ -12,7 +14,7 @@ use crate::record::send_sample::SendSample;
 const LATE_NS: u64 = NS_PER_MS;
 
 /// Observations of one thread, or of the load after merging.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Observations {
     measure_from_ns: u64,
     measure_to_ns: u64,

@@ -7,7 +7,8 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process;
 
 use crate::base::clock::NS_PER_MS;
 use crate::record::batches::{BUCKETS, bounds_of, bucket_of};
@@ -37,6 +38,14 @@ impl ProgressFile {
         let file = Self(path);
         file.open()?;
         Ok(file)
+    }
+
+    /// The path by which other processes open it.
+    pub(crate) fn path_for_others(&self) -> PathBuf {
+        let own = Path::new("/proc").join(process::id().to_string());
+        self.0
+            .strip_prefix("/proc/self")
+            .map_or_else(|_| self.0.clone(), |rest| own.join(rest))
     }
 
     fn open(&self) -> io::Result<File> {

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 pub use counts::{Phase, PhaseCounts, Sending, WindowCounts};
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::error::LoadError;
 use crate::plan::LoadPlan;
 use crate::record::connect_failures::ConnectFailures;
@@ -27,7 +29,7 @@ use crate::record::wrong_responses::WrongResponses;
 const STATUS_CODES: usize = 1_000;
 
 /// One thread's record of a run, or that of the whole run after merging.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recorder {
     start_ns: u64,
     measure_from_ns: u64,
@@ -59,6 +61,7 @@ pub struct Recorder {
     /// measurement continues.
     checkpoint_ns: u64,
     /// Decides this, if the length of the measurement is not fixed.
+    #[serde(skip)]
     cursor: Option<EndCursor>,
     /// Connection counts; maintained by the engine.
     pub connections: ConnectionCounts,

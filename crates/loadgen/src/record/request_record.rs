@@ -1,7 +1,7 @@
 //! Results of the measure phase for one of several requests.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::plan::LoadPlan;
 use crate::record::exchange::Parts;
@@ -14,7 +14,7 @@ const HISTOGRAM_BYTES_ESTIMATE: usize = 144 * 1024;
 const HISTOGRAMS_BYTES_LIMIT: usize = 256 << 20;
 
 /// Counts and response times of one request, of one thread or of all threads.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RequestRecord {
     ok: u64,
     failed: u64,
@@ -48,9 +48,9 @@ impl RequestRecord {
     /// Empty records for the requests of a plan with several; none for a plan with one.
     pub(crate) fn for_each(plan: &LoadPlan) -> Vec<Self> {
         let count = plan.listed_requests().count();
-        // One copy per thread, and one for their sum.
+        // One copy per thread, and one for their sum. A process that merges them has all.
         let is_affordable =
-            count * (plan.threads + 1) * HISTOGRAM_BYTES_ESTIMATE <= HISTOGRAMS_BYTES_LIMIT;
+            count * (plan.all_threads() + 1) * HISTOGRAM_BYTES_ESTIMATE <= HISTOGRAMS_BYTES_LIMIT;
         let empty = Self {
             response: is_affordable.then(LatencyHistogram::new),
             ..Self::default()

@@ -1,5 +1,7 @@
 //! The timestamps of consecutive sends: enough to test whether they follow the requested process.
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::clock::NS_PER_S;
 use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
 use crate::statistics::arrivals::{
@@ -19,7 +21,7 @@ const SPARE: f64 = 1.05;
 const WINDOWS_NS: [u64; 3] = [NS_PER_S / 100, NS_PER_S / 10, NS_PER_S];
 
 /// First writes inside one window of the measure phase, unordered.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SendSample {
     from_ns: u64,
     to_ns: u64,

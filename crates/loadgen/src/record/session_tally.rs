@@ -1,9 +1,11 @@
 //! Session counts.
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::histogram::LatencyHistogram;
 
 /// Sessions that started in the measure phase, of one thread or of all threads.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionTally {
     pub(crate) started: u64,
     pub(crate) failed: u64,

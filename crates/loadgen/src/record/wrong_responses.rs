@@ -1,6 +1,8 @@
 //! The first incorrect response of each kind, as received: counts alone do not show what a server
 //! sent.
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::exchange::Outcome;
 
 /// Maximum number of kinds to keep; further kinds are only counted.
@@ -10,7 +12,7 @@ const MAX_KINDS: usize = 8;
 pub(crate) const KEPT_BYTES: usize = 2_048;
 
 /// The beginning of an incorrect response.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WrongResponse {
     pub outcome: Outcome,
     /// `None` if its head could not be read.
@@ -22,7 +24,7 @@ pub(crate) struct WrongResponse {
 }
 
 /// One response for each outcome and status.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WrongResponses(Vec<WrongResponse>);
 
 impl WrongResponses {

@@ -64,16 +64,22 @@ impl Generator {
     }
 
     /// Waits until it ends and reads its report.
-    pub fn report(mut self) -> Value {
+    pub fn report(self) -> Value {
+        self.end().1
+    }
+
+    /// Waits until it ends; returns its exit code and its report.
+    pub fn end(mut self) -> (Option<i32>, Value) {
         let child = self.0.take().expect("the report was not read yet");
         let output = child.wait_with_output().expect("the generator ends");
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
             panic!(
                 "no report ({error}), {}: {}",
                 output.status,
                 String::from_utf8_lossy(&output.stdout)
             )
-        })
+        });
+        (output.status.code(), report)
     }
 }
 

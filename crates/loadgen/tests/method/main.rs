@@ -21,6 +21,7 @@ mod intervals;
 mod late_reader;
 mod own_core;
 mod pathwise;
+mod processes;
 mod queues;
 mod real_time;
 mod sleepers;

@@ -198,6 +198,10 @@ pub struct Arguments {
     /// Number of generator threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
+    /// Number of generator processes, which share one schedule. Each may open as many connections
+    /// as the limit on file descriptors allows
+    #[arg(long, default_value_t = 1)]
+    processes: usize,
     /// Random seed [default: a new one for each load, stored in its report]
     #[arg(long)]
     seed: Option<u64>,
@@ -242,6 +246,9 @@ pub struct Arguments {
     /// Print what a check tests, when it fires, and the fix
     #[arg(long, exclusive = true, value_name = "CHECK")]
     pub explain: Option<String>,
+    /// Run as one of the processes of --processes
+    #[arg(long, exclusive = true, hide = true)]
+    pub generator: bool,
     /// Suppress warnings on standard error
     #[arg(long)]
     pub quiet: bool,
@@ -308,6 +315,7 @@ impl Arguments {
             timeout_ns: self.timeout,
             deadline_ns: self.deadline,
             threads: self.threads,
+            processes: self.processes,
             seed: self.seed.unwrap_or_else(new_seed),
             spin_window_ns: self.spin,
             shares_cores: false,

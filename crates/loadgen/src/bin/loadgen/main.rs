@@ -4,7 +4,8 @@ mod arguments;
 mod explain;
 mod foreign_text;
 
-use std::io::Write as _;
+use std::ffi::OsString;
+use std::io::{BufReader, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -23,10 +24,21 @@ fn main() -> ExitCode {
     if let Some(exit_code) = reference(&matches) {
         return exit_code;
     }
+    if matches.get_flag("generator") {
+        return run_generator();
+    }
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let stop = StopToken::new();
     let ended = run_load(&arguments, &matches, &stop);
     ExitCode::from(code_of(ended, &stop))
+}
+
+/// Runs as one of the processes of another `loadgen`, which reports its failures.
+fn run_generator() -> ExitCode {
+    match loadgen::run_generator(BufReader::new(std::io::stdin()), std::io::stdout()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(EXIT_INVALID),
+    }
 }
 
 /// The exit code of a load. Prints why it failed.
@@ -110,7 +122,8 @@ fn run_load(
         });
     }
     check_destination(arguments)?;
-    let load = loadgen::prepare(&plan)?;
+    let generator = ["/proc/self/exe", "--generator"].map(OsString::from);
+    let load = loadgen::prepare(&plan)?.with_generator(generator.to_vec());
     stop_on_signals(stop.clone())?;
     let foreseen = load.warning().filter(|_| !arguments.quiet);
     foreseen.into_iter().for_each(warn);

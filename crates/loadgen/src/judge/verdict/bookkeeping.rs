@@ -49,6 +49,23 @@ fn in_system_count(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult 
     )
 }
 
+pub(super) static GENERATOR_LOST: Check = Check {
+    name: "generator-lost",
+    examines: "whether each generator process (--processes) reported its part of the load",
+    premise: "A generator process was killed, crashed or did not respond. The others stopped at \
+        once; their results are kept.",
+    fix: Some("check with `dmesg` whether it was OOM-killed, and run the load again"),
+    rule: generator_lost,
+    ..NOTHING_MORE
+};
+
+fn generator_lost(evidence: &Evidence, _: &Thresholds) -> CheckResult {
+    match &evidence.lost_generator {
+        Some(text) => CheckResult::fired(Level::Invalid, Blame::Client, (1.0, 0.0), text.clone()),
+        None => CheckResult::Passed,
+    }
+}
+
 pub(super) static INTERRUPTED: Check = Check {
     name: "interrupted",
     examines: "whether the load completed",
@@ -59,7 +76,8 @@ pub(super) static INTERRUPTED: Check = Check {
 };
 
 fn interrupted(evidence: &Evidence, _: &Thresholds) -> CheckResult {
-    if evidence.is_interrupted {
+    // The check `generator-lost` reports why the others stopped.
+    if evidence.is_interrupted && evidence.lost_generator.is_none() {
         let message = "the load was stopped early".to_owned();
         return CheckResult::fired(Level::Invalid, Blame::Method, (1.0, 0.0), message);
     }

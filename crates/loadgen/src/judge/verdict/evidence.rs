@@ -55,6 +55,8 @@ pub(crate) struct Evidence {
     pub dropped: u64,
     pub unanswered_share: f64,
     pub is_interrupted: bool,
+    /// The first generator process that was lost, and how.
+    pub lost_generator: Option<String>,
     /// Share of the requests that could be sent within the measurement and were; `None` in a closed
     /// loop.
     pub sent_in_time_share: Option<f64>,
@@ -144,6 +146,7 @@ impl Evidence {
             dropped: dropped_by_server(plan, recorder),
             unanswered_share: (counts.scheduled - counts.of(Outcome::Ok)) as f64 / scheduled,
             is_interrupted: facts.is_interrupted,
+            lost_generator: facts.lost.clone(),
             sent_in_time_share: sent_in_time_share(plan, recorder),
             floor_ratio: floor_ratio(plan.noise_floor.as_ref(), measures, &checks.uncertainty),
             send_gaps: checks.send_gaps,

@@ -143,9 +143,10 @@ pub fn check_catalogue_json() -> String {
 }
 
 /// All checks of a load, causes before effects.
-pub static CHECKS: [&Check; 26] = [
+pub static CHECKS: [&Check; 27] = [
     &bookkeeping::TIMESTAMP_ORDER,
     &bookkeeping::IN_SYSTEM_COUNT,
+    &bookkeeping::GENERATOR_LOST,
     &bookkeeping::INTERRUPTED,
     &bookkeeping::ARRIVAL_COUNT,
     &bookkeeping::NO_ARRIVAL,

@@ -39,6 +39,7 @@ fn sound() -> Evidence {
         dropped: 0,
         unanswered_share: 0.0,
         is_interrupted: false,
+        lost_generator: None,
         sent_in_time_share: Some(1.0),
         floor_ratio: Ok((0.5, 20.0)),
         send_gaps: Ok(gaps(1.0, 0.01, 1.0)),
@@ -388,6 +389,15 @@ fn each_check_fires_at_its_limit() {
             Level::Warn,
             Evidence {
                 offered_rates_per_s: Some((10.0, 20.0)),
+                ..sound()
+            },
+        ),
+        (
+            "generator-lost",
+            Level::Invalid,
+            Evidence {
+                is_interrupted: true,
+                lost_generator: Some("generator 2 of 3 was lost".to_owned()),
                 ..sound()
             },
         ),

@@ -1,5 +1,7 @@
 //! What a recorder counts: outcomes by phase, events by window, and send statistics.
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::exchange::Outcome;
 use crate::record::histogram::LatencyHistogram;
 
@@ -27,7 +29,7 @@ impl Phase {
 }
 
 /// Outcome counts of one phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseCounts {
     /// Arrivals.
     pub scheduled: u64,
@@ -77,7 +79,7 @@ pub struct Sending {
 }
 
 /// Events counted when they happened within the measurement, whatever their scheduled send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowCounts {
     /// First writes.
     pub sent: u64,
