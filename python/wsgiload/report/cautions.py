@@ -90,12 +90,12 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
         *_wrong_responses(measured),
         *bottleneck_lines(counted),
         *_about_servers(measured),
+        *_quoted(measured),
         *_upper_bounds(measured),
         *_too_high(measured),
         *_without_disturbance(measured),
         *_about_host(measured),
         *_rough(ranking, decisive),
-        *_quoted(measured),
         *_not_checked(measured),
     ]
     over_cells = (alarm.message for alarm in alarms_over_cells(counted))
@@ -300,8 +300,8 @@ def _order(measured: _Measured) -> str:
 
 
 def _without_disturbance(measured: _Measured) -> list[str]:
-    """The p99 that disturbances changed most, with its value without the disturbed seconds, and the
-    servers with too few undisturbed seconds to compute it."""
+    """Disturbances that no check names, and the p99 that disturbances changed most, with its value
+    without the disturbed seconds."""
     changed = [
         (budget.value / budget.undisturbed, budget, cell)
         for cell in measured.here
@@ -311,11 +311,8 @@ def _without_disturbance(measured: _Measured) -> list[str]:
         and budget.value - budget.undisturbed > MATTERS_FROM_NS
     ]
     unknown = [cell for cell in measured.here if _is_disturbed_throughout(cell)]
-    if not changed and not unknown:
-        return []
-
     lines = []
-    if not any(_checks(cell, _too_long) for cell in measured.here):
+    if (changed or unknown) and not any(_checks(cell, _too_long) for cell in measured.here):
         lines.append(
             "other processes or the hypervisor disturbed "
             f"{measured.share(len(changed) + len(unknown))}{_order(measured)}"
@@ -329,9 +326,8 @@ def _without_disturbance(measured: _Measured) -> list[str]:
             f"{words.format_duration_ns(budget.undisturbed)} instead of "
             f"{words.format_duration_ns(budget.value)}"
         )
-    if unknown:
-        servers = words.join_names(list(dict.fromkeys(server_of(cell) for cell in unknown)))
-        lines.append(f"Too few undisturbed seconds are left to compute p99 of {servers}")
+    if not lines:
+        return []
     return [". ".join([lines[0].replace("Without", "without", 1), *lines[1:]])]
 
 
