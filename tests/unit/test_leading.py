@@ -117,6 +117,14 @@ def test_pairs_are_compared_with_p_adjusted_for_all_analyses() -> None:
     assert compared(1) is None
 
 
+def test_an_analysis_long_before_the_end_claims_next_to_nothing() -> None:
+    blocks: list[Block] = [{"a": 0.0, "b": 0.5}, {"a": 0.1, "b": 0.7}]
+    early = Rules(error=0.0005, planned_blocks=30.0)
+    assert 0 < early.beyond(2, 2) < 1e-12
+    compared = compare("b", "a", blocks, fit_of(("a", "b"), blocks), early)
+    assert compared is not None and compared.p_adjusted == 1.0
+
+
 def test_a_certain_difference_that_does_not_matter_is_a_tie() -> None:
     state = judge(("a", "b"), _blocks({"a": 10, "b": 10.3}, 8, wobble=0.001), RULES)
     assert _relations(state) == {"b": "tied"}

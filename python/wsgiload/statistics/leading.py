@@ -63,7 +63,8 @@ class Rules:
         evidence (S. K. Wang and A. A. Tsiatis, "Approximately optimal one-parameter boundaries for
         group sequential trials", 1987, with exponent 1/4)."""
         last = _NORMAL.inv_cdf(1 - self.error / sides / claims / LOOKS)
-        return _NORMAL.cdf(-last * max(1.0, self.planned_blocks / blocks) ** _RISE)
+        normal = last * max(1.0, self.planned_blocks / blocks) ** _RISE
+        return math.erfc(normal / math.sqrt(2)) / 2  # not 0 as far out as with NormalDist.cdf
 
     @property
     def within(self) -> float:
