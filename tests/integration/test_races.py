@@ -26,7 +26,7 @@ def test_an_interrupted_race_is_resumed_and_recommends_the_leanest_setting_withi
 ) -> None:
     began_s = time.monotonic()
     running = command.start("sweep", *RACE)
-    until(lambda: ", run 2 " in running.err, "the end of the short trials")
+    until(lambda: "[block 2]" in running.err, "the second block")
     running.press_ctrl_c()
     assert running.end().code == 130
 

@@ -45,7 +45,7 @@ def exit_code_of(
     )
 
     result = SweepResult(Path("run"), analyse(summary), None)
-    monkeypatch.setattr(_sweep, "run_sweep", lambda experiment, events, began_s: result)
+    monkeypatch.setattr(_sweep, "run_sweep", lambda experiment, events: result)
     monkeypatch.setattr(_sweep, "enter_scope", lambda policy: None)
     return run(["sweep", "--servers", "waitress", "--rates", "9", "--json", "--quiet", *options])
 

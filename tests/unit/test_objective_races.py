@@ -3,11 +3,7 @@ and what it recommends."""
 
 from __future__ import annotations
 
-import math
-import os
-import random
-from collections.abc import Mapping
-from statistics import fmean
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,11 +12,10 @@ import pytest
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.objective_races import objective_state
 from wsgiload.analysis.over_cells import analyse
-from wsgiload.analysis.races import Stages, Track
 from wsgiload.documents.cell_result import CellFailure, CellResult
-from wsgiload.documents.experiment_facts import QualifyingFacts
 from wsgiload.documents.recommendation import Recommendation
 from wsgiload.documents.summary import Summary
+from wsgiload.procedures.race import ObjectiveState
 from wsgiload.report.answer import answer_of
 from wsgiload.report.first_screen import shown_levels
 from wsgiload.report.recommendation import recommendation_lines
@@ -30,7 +25,7 @@ from .invented_cells import cell
 
 MS, MIB = 1e6, 1024**2
 OBJECTIVE = parse_objective(["p99<50ms"])
-STAGES = Stages(runs=8, qualifying=1, field=4)
+BLOCKS = 8
 KILLED = CellFailure(step="load", message="killed", log_tail="")
 FACTORS = (1.0, 0.97, 1.03, 0.99, 1.02, 1.01, 0.98, 1.0)
 
@@ -44,14 +39,11 @@ def _runs(name: str, runs: range, p99_ms: float, mib: int = 50, **more: Any) -> 
     return [_trial(name, run, p99_ms, mib, **more) for run in runs]
 
 
-def _state(
-    servers: str, cells: list[CellResult], before_run: int | None = None, rate: float = 1000.0
-) -> Any:
-    track = Track(rate, None, cells[0].app if cells else None)
-    return objective_state(track, tuple(servers), cells, STAGES, OBJECTIVE, before_run)
+def _state(servers: Sequence[str], cells: list[CellResult]) -> ObjectiveState:
+    return objective_state(1000.0, tuple(servers), cells, OBJECTIVE, BLOCKS)
 
 
-FIRST, FULL = range(1, 2), range(2, 6)
+FIRST, DECIDING = range(1, 2), range(2, 6)
 
 
 def test_before_the_first_trial_every_setting_is_a_contender() -> None:
@@ -59,20 +51,20 @@ def test_before_the_first_trial_every_setting_is_a_contender() -> None:
     assert (state.outcome, state.contenders) == ("undecided", ("a", "b", "c"))
 
 
-def test_short_trials_drop_misses_and_keep_the_leanest_and_the_fastest() -> None:
+def test_the_first_block_drops_misses_and_keeps_the_leanest_and_the_fastest() -> None:
     memory_mib = {"a": 10, "b": 20, "c": 30, "d": 40, "e": 50, "f": 60}
     p99_ms = {"a": 45.0, "b": 30.0, "c": 29.0, "d": 28.0, "e": 27.0, "f": 200.0}
     cells = [_trial(name, 1, p99_ms[name], memory_mib[name]) for name in memory_mib]
     state = _state("abcdef", cells)
     assert set(state.contenders) == {"a", "b", "d", "e"}
     assert {drop.server: drop.behind for drop in state.dropped} == {"c": "a", "f": None}
-    assert all(drop.in_qualifying for drop in state.dropped)
+    assert all(drop.after_block == 1 for drop in state.dropped)
 
 
 @pytest.mark.parametrize(
     ("p99_ms", "more", "stays"),
     [
-        (60.0, {}, True),  # a short trial near the limit decides nothing
+        (60.0, {}, True),  # a launch near the limit decides nothing
         (80.0, {}, False),
         (80.0, {"verdict": verdict("invalid", "host")}, True),  # invalid because of the host
         (10.0, {"verdict": verdict("invalid", "server")}, False),
@@ -86,31 +78,23 @@ def test_only_a_clear_miss_drops_a_setting(
     assert ("b" in _state("ab", cells).contenders) is stays
 
 
-def test_the_leanest_wins_after_it_met_the_objective_in_four_full_rounds() -> None:
-    short = [_trial("lean", 1, 20.0, 20), _trial("quick", 1, 5.0, 80)]
-    names = ("lean", "quick")
+def test_the_leanest_wins_after_it_met_the_objective_in_four_further_blocks() -> None:
+    def state(blocks: int) -> ObjectiveState:
+        runs = range(1, blocks + 1)
+        cells = [*_runs("lean", runs, 20.0, 20), *_runs("quick", runs, 5.0, 80)]
+        return _state(("lean", "quick"), cells)
 
-    def state(runs: range) -> Any:
-        full = [*_runs("lean", runs, 20.0, 20), *_runs("quick", runs, 5.0, 80)]
-        track = Track(1000.0, None, short[0].app)
-        return objective_state(track, names, [*short, *full], STAGES, OBJECTIVE)
-
-    assert state(range(2, 5)).outcome == "undecided"
-    assert (state(FULL).outcome, state(FULL).contenders) == ("winner", ("lean", "quick"))
+    assert state(4).outcome == "undecided", "the first block does not count"
+    assert (state(5).outcome, state(5).contenders) == ("winner", ("lean", "quick"))
 
 
 def test_a_repeated_trial_counts_once_by_its_least_disturbed_attempt() -> None:
-    runs = _runs("a", FIRST, 20) + _runs("a", FULL, 20)
+    runs = _runs("a", FIRST, 20) + _runs("a", DECIDING, 20)
     undisturbed = [msgspec.structs.replace(trial, disturbed_s=0.0) for trial in runs]
     repeated = msgspec.structs.replace(
         _trial("a", 3, 200, attempt=2, disturbed_s=9.0), id=f"{undisturbed[2].id}.2"
     )
     assert _state("a", [*undisturbed, repeated]) == _state("a", undisturbed)
-
-
-def test_a_short_trial_never_counts_as_a_full_round() -> None:
-    cells = [*_runs("a", range(1, 5), 20.0), *_runs("b", range(1, 5), 5.0)]
-    assert _state("ab", cells).outcome == "undecided"
 
 
 def test_a_setting_that_missed_drops_out_if_another_never_missed() -> None:
@@ -125,7 +109,7 @@ def test_a_setting_that_missed_drops_out_if_another_never_missed() -> None:
     assert (state.outcome, state.contenders) == ("undecided", ("b",))
 
     [drop] = state.dropped
-    assert (drop.server, drop.in_qualifying) == ("a", False)
+    assert (drop.server, drop.after_block) == ("a", 2)
 
 
 @pytest.mark.parametrize(("p99_ms", "stays"), [(60.0, True), (200.0, False)])
@@ -148,7 +132,7 @@ def test_a_race_fails_if_every_setting_missed_twice() -> None:
 def test_an_interval_that_contains_the_limit_requires_further_rounds() -> None:
     near = [
         _trial("a", 1, 40.0),
-        *(_trial("a", run, p99) for run, p99 in zip(FULL, (30, 45, 49, 48), strict=True)),
+        *(_trial("a", run, p99) for run, p99 in zip(DECIDING, (30, 45, 49, 48), strict=True)),
     ]
     assert _state("a", near).outcome == "undecided"
 
@@ -164,10 +148,9 @@ def test_a_setting_whose_goodput_at_a_higher_rate_is_far_too_low_drops_out() -> 
 
 def _summary(cells: list[CellResult], rates_per_s: tuple[float, ...] = (1000.0,)) -> Summary:
     facts = {
-        "runs": STAGES.runs,
+        "runs": BLOCKS,
         "budget_s": 300.0,
         "duration_s": 10.0,
-        "qualifying": QualifyingFacts(rounds=1, max_servers=4, duration_s=3.0),
         "slo": tuple(OBJECTIVE.texts),
         "servers": tuple(dict.fromkeys(one.id.rpartition("@")[0] for one in cells)),
         "rates": rates_per_s,
@@ -207,18 +190,8 @@ def test_the_leanest_is_recommended_and_the_others_are_mentioned() -> None:
         "1,000/s (p99 20.0 ms, "
     )
     assert "quick also meets the objective." in answer.sentence
-    assert "Of 3 configurations, 1 missed the objective in a short trial." in answer.sentence
-    assert [entry.label for entry in answer.ranking[0].entries] == ["lean", "quick"]
-
-
-def test_figures_use_only_full_rounds() -> None:
-    summary = _summary(WON)
-    assert {aggregate.server: aggregate.runs for aggregate in summary.aggregates or ()} == {
-        "lean": (2, 3, 4, 5),
-        "quick": (2, 3, 4, 5),
-    }
-    [comparison] = summary.comparisons or ()
-    assert comparison.rounds == 4
+    assert "Of 3 configurations, 1 missed the objective in the first block." in answer.sentence
+    assert [entry.label for entry in answer.ranking[0].entries] == ["lean", "quick", "slow"]
 
 
 def test_an_undecided_race_names_the_budget_that_would_decide_it() -> None:
@@ -234,7 +207,7 @@ def test_an_undecided_race_names_the_budget_that_would_decide_it() -> None:
     assert int(undecided.needs.removeprefix("use --budget ").removesuffix("m")) in (6, 7)
 
 
-def test_one_full_round_is_counted_in_the_singular() -> None:
+def test_one_deciding_launch_is_counted_in_the_singular() -> None:
     undecided = _recommendation(
         _summary([trial for trial in WON if trial.run < 3])
     ).no_recommendation
@@ -244,7 +217,9 @@ def test_one_full_round_is_counted_in_the_singular() -> None:
 
 def test_a_setting_that_met_the_objective_in_every_run_of_an_undecided_race_is_probable() -> None:
     """p99 varies so much that the mean over further runs may exceed the limit."""
-    varied = [_trial("lean", run, p99, 20) for run, p99 in zip(FULL, (4, 46, 5, 45), strict=True)]
+    varied = [
+        _trial("lean", run, p99, 20) for run, p99 in zip(DECIDING, (4, 46, 5, 45), strict=True)
+    ]
     summary = _summary([_trial("lean", 1, 20.0, 20), _trial("slow", 1, 400.0, 10), *varied])
     recommended = _recommendation(summary).recommended
     assert recommended is not None
@@ -298,8 +273,7 @@ def test_an_incomplete_race_does_not_miss_the_objective() -> None:
     assert result is not None
     assert (result.is_missed, result.reason) == (
         False,
-        "the race ended before any configuration was measured in full at 1,000/s; the best so far "
-        "is slow (p99 400 ms)",
+        "the race ended after the first block at 1,000/s; the best so far is slow (p99 400 ms)",
     )
 
     high = _summary(_runs("slow", FIRST, 400.0), (500.0, 1000.0))
@@ -312,7 +286,7 @@ def test_an_incomplete_race_does_not_miss_the_objective() -> None:
     assert result.needs == "use --budget 10m, or lower --rates"
 
 
-def test_a_short_trial_with_too_few_requests_for_p99_still_drops_misses() -> None:
+def test_a_launch_with_too_few_requests_for_p99_still_drops_misses() -> None:
     few = [
         _trial("a", 1, 10.0, outcomes=outcomes(600)),
         _trial("b", 1, 90.0, outcomes=outcomes(600)),
@@ -324,55 +298,3 @@ def test_a_server_that_could_not_run_is_named_with_its_cause() -> None:
     broken = _trial("broken", 1, 1.0, verdict=verdict("invalid", "server"), failure=KILLED)
     answer = answer_of(_summary([*WON, broken]))
     assert "broken failed and is not ranked: killed" in answer.warnings
-
-
-# --- simulated races
-
-
-def _race_of_48(seed: int) -> tuple[str | None, dict[str, float], dict[str, int], int]:
-    """The winner, the true p99 and memory of each setting, and the number of full trials."""
-    draw = random.Random(seed)
-    names = tuple(f"s{server}-w{size}" for server in range(8) for size in range(6))
-    p99s_ms = {name: 30.0 * math.exp(draw.gauss(0, 0.8)) for name in names}
-    mib = {name: round(30 * math.exp(draw.gauss(0, 0.3))) * (1 + int(name[-1])) for name in names}
-    cells: list[CellResult] = []
-    full_trials = 0
-    for run in range(1, STAGES.runs + 1):
-        track = Track(1000.0, None, cells[0].app if cells else None)
-        state = objective_state(track, names, cells, STAGES, OBJECTIVE, run)
-        if state.is_decided:
-            break
-        shared = draw.gauss(0, 0.1)
-        full_trials += len(state.contenders) if run > 1 else 0
-        deviation = 0.26 if run == 1 else 0.14
-        cells += [
-            cell(
-                name,
-                run,
-                p99s_ms[name] * MS * math.exp(shared + draw.gauss(0, deviation)),
-                resources=resources(memory_peak_bytes=mib[name] * MIB),
-            )
-            for name in state.contenders
-        ]
-    track = Track(1000.0, None, cells[0].app)
-    state = objective_state(track, names, cells, STAGES, OBJECTIVE)
-    winner = state.contenders[0] if state.outcome == "winner" else None
-    return winner, p99s_ms, mib, full_trials
-
-
-def test_the_leanest_of_48_settings_that_clearly_meets_the_objective_wins() -> None:
-    """A setting that misses the objective wins at most one race in twenty. A race takes 48 short
-    and few full trials."""
-    count = int(os.environ.get("WSGILOAD_RACES", "30"))
-    lean_winners, wrong_winners, trials = 0, 0, []
-    for seed in range(count):
-        winner, p99s_ms, mib, full_trials = _race_of_48(seed)
-        clearly_meeting = [name for name in mib if p99s_ms[name] < 25.0]
-        trials.append(full_trials)
-        if winner is not None:
-            wrong_winners += p99s_ms[winner] > 50.0
-            lean_winners += mib[winner] <= 1.1 * min(mib[name] for name in clearly_meeting)
-
-    assert wrong_winners / count <= 0.05
-    assert lean_winners / count >= 0.9
-    assert fmean(trials) < 30

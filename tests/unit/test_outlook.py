@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from wsgiload.analysis.races import Track
+from wsgiload.procedures.race import Drop, ObjectiveState
 from wsgiload.statistics.leading import Standing, State
-from wsgiload.statistics.race import Drop, RaceState
-from wsgiload.sweeps.outlook import race_words, ranking_words, standing_words
+from wsgiload.sweeps.outlook import ranking_words, standing_words
 
 from .filled import outcomes, rates
 from .invented_cells import cell, invalid, runs_of
@@ -44,9 +44,9 @@ def test_without_trials_at_this_load_or_without_rivals_there_is_no_ranking() -> 
 
 
 def test_the_state_of_a_race_with_an_objective_is_one_sentence() -> None:
-    state = RaceState("undecided", ("a", "b"), (Drop("c", 2, None, None),))
-    sentence = "of the configurations that may meet the objective, a is the leanest after 2 rounds"
-    assert race_words(state, 2) == f"{sentence}; 1 dropped out"
+    state = ObjectiveState("undecided", ("a", "b"), (Drop("c", 2),))
+    sentence = "a is the leanest of 2 configurations that may meet the objective; 1 dropped out"
+    assert standing_words(state) == sentence
 
 
 def test_the_state_of_a_race_names_what_is_still_open() -> None:

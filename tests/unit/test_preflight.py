@@ -186,7 +186,7 @@ def test_the_default_run_says_when_it_ends_and_what_it_separates(
 
     assert run([*words, "--budget", "20s", "--margin", "5%"]) == 0
     [line] = json.loads(capsys.readouterr().out)["conclusions"]
-    assert "at least 4 rounds are needed. Use --budget" in line
+    assert "at least 4 blocks are needed. Use --budget" in line
 
 
 @pytest.mark.parametrize("fixed", [["--runs", "2"], ["--duration", "5s"], ["--compare"]])

@@ -140,7 +140,9 @@ def test_a_sweep_takes_the_options_for_samples_and_interventions(
         wsgiload.sweep(rates=[100], options=SweepOptions(sample_interval=2))
 
 
-def test_a_sweep_with_an_objective_stores_it_and_compares(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_with_an_objective_stores_it_and_is_a_race_unless_the_runs_are_fixed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     experiments: list[Experiment] = []
     monkeypatch.setattr(
         sys.modules["wsgiload.api"],
@@ -152,7 +154,11 @@ def test_a_sweep_with_an_objective_stores_it_and_compares(monkeypatch: pytest.Mo
         wsgiload.sweep(rates=[100], servers=["waitress"], options=options)
     objective = ("p99<50ms", "error_rate<=0.1%")
 
-    assert [(one.slo, one.runs) for one in experiments] == [((), 1), (objective, 6), (objective, 2)]
+    assert [(one.slo, one.is_race) for one in experiments] == [
+        ((), False),
+        (objective, True),
+        (objective, False),
+    ]
     with pytest.raises(wsgiload.UsageError, match="it must get worse as the load increases"):
         wsgiload.sweep(rates=[100], options=SweepOptions(slo=["goodput>=100"]))
     with pytest.raises(wsgiload.UsageError, match="a closed loop has none"):

@@ -239,23 +239,29 @@ def _dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return plan
 
 
-def test_a_dry_run_names_the_configurations_that_must_qualify(
+def test_an_objective_is_raced_for_within_the_usual_budget_unless_the_design_is_fixed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     grid = ("--servers", "gunicorn-gthread", "--grid", "workers=1,2,4", "threads=1,2,4,8")
-    short = _dry_run(capsys, *grid, "--budget", "5m", "--slo", "p99<50ms")
-    assert (short["qualifying"]["rounds"], short["qualifying"]["field"]) == (1, 2)
-    assert short["runs"] >= 1 + 4
-    none = _dry_run(capsys, *grid, "--budget", "90s", "--slo", "p99<50ms")
-    assert "at least 4 rounds are needed. Use --budget 4m." in none["conclusions"][-1]
+    slo = ("--slo", "p99<50ms")
+    usual = _dry_run(capsys, *grid, *slo)
+    assert (usual["budget_ns"], usual["is_sliced"]) == (300_000_000_000, True)
+    assert usual["conclusions"] == [
+        "Measures 12 configurations in blocks until the leanest that meets the objective is known, "
+        "for at most 5 min."
+    ]
+    one = _dry_run(capsys, "--servers", "waitress", *slo)
+    assert one["budget_ns"] == usual["budget_ns"]
+    short = _dry_run(capsys, *grid, *slo, "--budget", "90s")
+    assert short["conclusions"] == [
+        "This budget allows 1 block of 12 configurations, but at least 5 blocks are needed. Use "
+        "--budget 4m."
+    ]
+    fixed = _dry_run(capsys, *grid, *slo, "--runs", "6")
+    assert (fixed["budget_ns"], fixed["runs"]) == (None, 6)
 
 
-def test_a_race_with_an_objective_measures_the_highest_rate_first(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    words = ("--servers", "gunicorn-sync,waitress", "--rate", "100,300", "--budget", "10m")
-    ordered = _dry_run(capsys, *words, "--slo", "p99<50ms")["order"]
-    levels = [name.partition("@")[2].partition("#")[0] for name in ordered]
-    assert levels == sorted(levels, key=float, reverse=True)
-    mixed = [name.partition("@")[2].partition("#")[0] for name in _dry_run(capsys, *words)["order"]]
-    assert mixed != sorted(mixed, key=float, reverse=True)
+def test_a_race_is_between_servers_of_one_app(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--rates", "9", "--grid", "app=hello,cpu", "--budget", "5m", "--dry-run"]
+    assert run(["sweep", *words]) == 2
+    assert "--budget decides between servers of one app" in capsys.readouterr().err

@@ -75,7 +75,7 @@ def find_rates(
 
     @contextmanager
     def server_trials(initial: Experiment, _log: object) -> Iterator[tuple[Trials, dict[str, int]]]:
-        assert (initial.budget_ns, initial.qualifying, initial.load.warmup) == (None, None, 0.5)
+        assert (initial.is_race, initial.is_sliced, initial.load.warmup) == (False, False, 0.5)
         yield trials, dict.fromkeys(goodputs_per_s, 8)
 
     monkeypatch.setattr(rates, "server_trials", server_trials)
@@ -97,7 +97,7 @@ def test_with_an_objective_rates_are_fractions_of_the_highest_goodput(
     found, log_lines = find_rates(monkeypatch, GOODPUTS, planned("p99<50ms"))
     assert rates_in(found) == [150.0, 240.0, 340.0, 410.0, 460.0]
     first, *loops, last = log_lines
-    assert first == "A closed loop of 2 s per configuration determines the rates first (about 9 s)."
+    assert first.startswith("A closed loop of 2 s per configuration determines the rates first (")
     assert loops == [
         "[closed loop] slow … 100/s",
         "[closed loop] quick … 487/s",

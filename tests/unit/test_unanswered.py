@@ -15,7 +15,6 @@ from wsgiload.cli import run
 from wsgiload.cli._decide import code_of_answer, deciding_command
 from wsgiload.documents.answer import Answer
 from wsgiload.documents.cell_result import CellResult
-from wsgiload.documents.experiment_facts import QualifyingFacts
 from wsgiload.documents.summary import Summary
 from wsgiload.program import program
 from wsgiload.report.answer import answer_of
@@ -34,7 +33,6 @@ def objective_race(cells: Sequence[CellResult]) -> Summary:
         "budget_s": 300.0,
         "servers": ("waitress", "granian"),
         "rates": (500.0, 1000.0),
-        "qualifying": QualifyingFacts(rounds=1, max_servers=4, duration_s=3.0),
         "slo": ("p99<50ms", "error_rate<=0.1%"),
         "duration_s": 10.0,
     }

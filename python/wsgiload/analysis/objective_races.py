@@ -1,10 +1,10 @@
 """Which configurations meet an objective, from the trials of a race: the leanest wins. Pure.
 
-Short trials drop configurations that clearly miss it. The leanest and the fastest of the others are
-measured in full rounds, which alone decide. A configuration meets the objective if every full run
-does and the mean of each quantile is below its threshold at whichever round the race stops: the
-error probability is divided equally between the interim analyses and the field
-(``statistics.sequential``).
+The first block drops configurations that clearly miss it, and selects the leanest and the fastest
+of the others. Only the following blocks, which are independent of the selection, decide. A
+configuration meets the objective if it does in every launch and the mean of each quantile is below
+its threshold at whichever block the race stops: the error probability is divided equally between
+the interim analyses and the field (``statistics.sequential``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 
 from wsgiload.analysis.attempts import counted_attempts, is_discarded
 from wsgiload.analysis.objective import NEAR_A_LIMIT, Judgement, Objective, is_unstable
-from wsgiload.analysis.races import Stages, Track, tracks_of
+from wsgiload.analysis.races import Track, tracks_of
 from wsgiload.analysis.recommend import (
     AtRate,
     RecordAtRate,
@@ -29,23 +29,24 @@ from wsgiload.analysis.recommend import (
 )
 from wsgiload.analysis.threshold import QUANTILES, Threshold
 from wsgiload.documents.cell_result import CellResult, server_of
-from wsgiload.statistics.effect import MIN_RUNS
-from wsgiload.statistics.race import Drop, Outcome, RaceState
+from wsgiload.documents.experiment_facts import ExperimentFacts
+from wsgiload.procedures.race import FIELD, Drop, ObjectiveState
+from wsgiload.statistics.effect import MIN_RUNS, Interval
 from wsgiload.statistics.sequential import mean_at_any_analysis
 
-# In a short trial, a single failure is not a miss yet.
-MAX_FAILURES_IN_SHORT_TRIAL = 0.01
+# In the first block, a single failure is not a miss yet.
+MAX_FAILURES_AT_FIRST = 0.01
 # If the goodput under a higher load was below this share of a rate, the configuration does not
 # sustain that rate.
 CAN_HOLD = 0.8
 MAX_MISSES = 2
 
-Short = Literal["met", "near", "missed"]
+First = Literal["met", "near", "missed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One configuration in the full rounds."""
+    """One configuration after the first block."""
 
     record: SettingRecord
     at: AtRate
@@ -60,86 +61,80 @@ class Contender:
 
 
 def objective_state(
-    track: Track,
+    rate_per_s: float | None,
     servers: Sequence[str],
     cells: Sequence[CellResult],
-    stages: Stages,
     objective: Objective,
-    before_run: int | None = None,
-) -> RaceState:
-    """The state of the race at one rate: the winner is the leanest configuration that meets the
-    objective; if all failed, there is none. Uses only the runs before ``before_run``, if given."""
-    here = [
-        cell
-        for cell in cells
-        if (cell.rate, cell.connections) == (track.rate, track.connections)
-        and server_of(cell) in servers
-        and (before_run is None or cell.run < before_run)
-    ]
-    candidates = _candidates(track, servers, cells)
-    short = _counted_by_server(cell for cell in here if cell.run <= stages.qualifying)
-    if not short:
-        return RaceState("undecided" if candidates else "failed", tuple(candidates), ())
+    blocks: int,
+) -> ObjectiveState:
+    """The state of the race at one rate, of at most ``blocks``: the winner is the leanest
+    configuration that meets the objective; if all failed, there is none."""
+    here = [cell for cell in cells if cell.rate == rate_per_s and server_of(cell) in servers]
+    candidates = _candidates(rate_per_s or 0.0, servers, cells, objective)
+    first = _counted_by_server(cell for cell in here if cell.run == 1)
+    if not first:
+        return ObjectiveState("undecided" if candidates else "failed", tuple(candidates))
 
-    field, drops = _qualified(candidates, short, stages, objective)
-    full = [cell for cell in here if cell.run > stages.qualifying and server_of(cell) in field]
-    state = _raced(field, full, stages, objective)
+    field, drops = _selected(candidates, first, objective)
+    deciding = [cell for cell in here if cell.run > 1 and server_of(cell) in field]
+    state = _raced(field, deciding, objective, blocks)
     return replace(state, dropped=(*drops, *state.dropped))
 
 
-def _candidates(track: Track, servers: Sequence[str], cells: Sequence[CellResult]) -> list[str]:
-    """The servers without those that showed at a higher rate that they cannot serve this one."""
-    hopeless = set()
+def _candidates(
+    rate_per_s: float, servers: Sequence[str], cells: Sequence[CellResult], objective: Objective
+) -> list[str]:
+    """The servers that were measured at this rate, and those for which no other rate showed that
+    they cannot meet the objective at this one."""
+    hopeless, measured = set[str](), set[str]()
     for cell in cells:
-        if cell.app == track.app and (cell.rate or 0.0) > (track.rate or 0.0):
+        is_hopeless = False
+        if cell.rate == rate_per_s:
+            measured.add(server_of(cell))
+        elif (cell.rate or 0.0) < rate_per_s:
+            is_hopeless = _judge_first(cell, objective) == "missed"
+        else:
             goodput_per_s = cell.rate_result.goodput_per_s if cell.rate_result is not None else None
-            if (goodput_per_s or 0.0) < CAN_HOLD * (track.rate or 0.0) and not is_discarded(cell):
-                hopeless.add(server_of(cell))
-    return [name for name in servers if name not in hopeless]
+            is_too_slow = (goodput_per_s or 0.0) < CAN_HOLD * rate_per_s
+            is_hopeless = is_too_slow and not is_discarded(cell)
+        if is_hopeless:
+            hopeless.add(server_of(cell))
+    return [name for name in servers if name in measured or name not in hopeless]
 
 
 def _counted_by_server(cells: Iterable[CellResult]) -> dict[str, CellResult]:
     return {server_of(cell): cell for cell in counted_attempts(list(cells))}
 
 
-# --- the short trials
+# --- the first block
 
 
-def _qualified(
-    candidates: Sequence[str],
-    short: Mapping[str, CellResult],
-    stages: Stages,
-    objective: Objective,
+def _selected(
+    candidates: Sequence[str], first: Mapping[str, CellResult], objective: Objective
 ) -> tuple[list[str], list[Drop]]:
     """The leanest and the fastest of the configurations that may meet the objective: the leanest is
     recommended, and the fastest is the most certain to meet it."""
     results = {
-        name: _judge_short(short[name], objective) if name in short else "near"
+        name: _judge_first(first[name], objective) if name in first else "near"
         for name in candidates
     }
-    records = {name: _record_of(cell, objective) for name, cell in short.items()}
+    records = {name: _record_of(cell, objective) for name, cell in first.items()}
     ordered: list[str] = []
     for result in ("met", "near"):
         known = [name for name in candidates if results[name] == result and name in records]
         ordered += _lean_and_fast([records[name] for name in known])
         ordered += [name for name in candidates if results[name] == result and name not in records]
 
-    field = ordered[: stages.field]
+    field = ordered[:FIELD]
     drops = [
-        _drop_early(name, stages.qualifying, None if results[name] == "missed" else field[0])
+        Drop(name, 1, None if results[name] == "missed" else field[0])
         for name in candidates
         if name not in field
     ]
     return field, drops
 
 
-def _drop_early(name: str, rounds: int, leaner: str | None) -> Drop:
-    """A configuration that missed the objective, or for which others that may meet it are leaner or
-    faster."""
-    return Drop(name, rounds, leaner, None, in_qualifying=True)
-
-
-def _judge_short(cell: CellResult, objective: Objective) -> Short:
+def _judge_first(cell: CellResult, objective: Objective) -> First:
     """A miss is clear if it also exceeds limits that are wider by half, or if the server could not
     keep up. An invalid trial drops no server."""
     if is_discarded(cell) or cell.verdict is None:
@@ -156,7 +151,7 @@ def _judge_short(cell: CellResult, objective: Objective) -> Short:
 def _wider(threshold: Threshold) -> Threshold:
     limit = threshold.limit * NEAR_A_LIMIT
     if threshold.figure not in QUANTILES:
-        limit = max(limit, MAX_FAILURES_IN_SHORT_TRIAL)
+        limit = max(limit, MAX_FAILURES_AT_FIRST)
     return replace(threshold, limit=limit)
 
 
@@ -175,83 +170,92 @@ def _lean_and_fast(entries: Sequence[RecordAtRate]) -> list[str]:
     return list(dict.fromkeys(name for pair in pairs for name in pair))
 
 
-# --- the full rounds
+# --- the other blocks
 
 
 def contenders_of(
-    field: Sequence[str], full: Sequence[CellResult], stages: Stages, objective: Objective
+    field: Sequence[str], deciding: Sequence[CellResult], objective: Objective, blocks: int
 ) -> list[Contender]:
-    """The configurations that were measured in full rounds, the leanest first."""
-    analyses = stages.analyses * max(1, stages.field)
+    """The configurations that were measured after the first block, the leanest first."""
+    analyses = FIELD * max(1, blocks - MIN_RUNS)
     contenders: dict[str, Contender] = {}
-    counted = counted_attempts(full)
-    for record in setting_records(full, objective):
-        runs = {cell.run: cell for cell in counted if server_of(cell) == record.server}
-        judgements = tuple(judge_run(cell, objective) for cell in runs.values())
-        at = _at_any_analysis(record.at[0], list(runs.values()), objective, analyses)
-        met = all(one.met for one in judgements if one.met is not None)
-        conclusive = sum(one.met is not None for one in judgements)
-        is_enough = met and conclusive >= MIN_RUNS
-        meets_objective = is_enough and _is_within(runs.values(), objective, analyses)
-        contenders[record.server] = Contender(record, at, judgements, meets_objective)
+    runs: dict[str, list[CellResult]] = {}
+    for cell in counted_attempts(deciding):
+        runs.setdefault(server_of(cell), []).append(cell)
+    for record in setting_records(deciding, objective):
+        name = record.server
+        judgements = tuple(judge_run(cell, objective) for cell in runs[name])
+        means = {
+            one.figure: _mean(one, name, runs, analyses)
+            for one in objective.thresholds
+            if one.figure in QUANTILES
+        }
+        is_enough = sum(one.met is not None for one in judgements) >= MIN_RUNS
+        met = is_enough and all(one.met for one in judgements if one.met is not None)
+        # One-sided at 5 %: only a mean that is too high matters.
+        within = all(
+            (mean := means[one.figure]) and mean.mean + mean.half_90 <= math.log(one.limit)
+            for one in objective.thresholds
+            if one.figure in means
+        )
+        quantile = shown_quantile(objective.thresholds)
+        at = _with_interval(record.at[0], means[quantile.figure] if quantile else None)
+        contenders[name] = Contender(record, at, judgements, met and within)
     order = lean_first([(one.record, one.at) for one in contenders.values()])
     return [contenders[record.server] for record, _ in order if record.server in field]
 
 
-def _at_any_analysis(
-    at: AtRate, cells: Sequence[CellResult], objective: Objective, analyses: int
-) -> AtRate:
-    """With an interval that is valid at whichever round the race stops."""
-    quantile = shown_quantile(objective.thresholds)
-    values = quantiles_ns(cells, quantile) if quantile is not None else []
-    interval = mean_at_any_analysis([math.log(value) for value in values], analyses)
-    if interval is None or len(values) < len(cells):
+def _mean(
+    quantile: Threshold, name: str, runs: Mapping[str, Sequence[CellResult]], analyses: int
+) -> Interval | None:
+    """The mean log quantile of a configuration, with intervals that are valid at whichever block
+    the race stops; None unless it is known in every run."""
+    logs = {
+        server: [math.log(value) for value in quantiles_ns(cells, quantile)]
+        for server, cells in runs.items()
+    }
+    own = logs.pop(name)
+    if len(own) < len(runs[name]):
+        return None
+    return mean_at_any_analysis(own, analyses, list(logs.values()))
+
+
+def _with_interval(at: AtRate, mean: Interval | None) -> AtRate:
+    if mean is None:
         return replace(at, interval=None)
-    low, high = interval.mean - interval.half_95, interval.mean + interval.half_95
-    return replace(at, centre=math.exp(interval.mean), interval=(math.exp(low), math.exp(high)))
-
-
-def _is_within(cells: Iterable[CellResult], objective: Objective, analyses: int) -> bool:
-    runs = list(cells)
-    for threshold in objective.thresholds:
-        if threshold.figure in QUANTILES:
-            values = [math.log(value) for value in quantiles_ns(runs, threshold)]
-            interval = mean_at_any_analysis(values, analyses)
-            # One-sided at 5 %: only a mean that is too high matters.
-            if interval is None or interval.mean + interval.half_90 > math.log(threshold.limit):
-                return False
-    return True
+    low, high = mean.mean - mean.half_95, mean.mean + mean.half_95
+    return replace(at, centre=math.exp(mean.mean), interval=(math.exp(low), math.exp(high)))
 
 
 def _raced(
-    field: Sequence[str], full: Sequence[CellResult], stages: Stages, objective: Objective
-) -> RaceState:
+    field: Sequence[str], deciding: Sequence[CellResult], objective: Objective, blocks: int
+) -> ObjectiveState:
     """Decided once the leanest of those that never missed meets the objective: nothing leaner can
     win."""
     if not field:
-        return RaceState("failed", (), ())
-    measured = contenders_of(field, full, stages, objective)
+        return ObjectiveState("failed", ())
+    measured = contenders_of(field, deciding, objective, blocks)
     misses = {one.record.server: one.misses for one in measured}
     fewest = min(misses.get(name, 0) for name in field)
     if fewest >= MAX_MISSES:
-        return RaceState("failed", (), tuple(_drop(name, full) for name in field))
+        return ObjectiveState("failed", (), tuple(_drop(name, deciding) for name in field))
 
     order = [one.record.server for one in measured]
     order += [name for name in field if name not in order]
     remaining = [name for name in order if misses.get(name, 0) == fewest]
-    drops = tuple(_drop(name, full) for name in order if name not in remaining)
+    drops = tuple(_drop(name, deciding) for name in order if name not in remaining)
     meeting = {one.record.server for one in measured if one.meets_objective}
-    outcome: Outcome = "winner" if remaining[0] in meeting else "undecided"
-    return RaceState(outcome, tuple(remaining), drops)
+    is_met = remaining[0] in meeting
+    return ObjectiveState("winner" if is_met else "undecided", tuple(remaining), drops)
 
 
-def _drop(name: str, full: Sequence[CellResult]) -> Drop:
-    return Drop(name, len({cell.run for cell in full if server_of(cell) == name}), None, None)
+def _drop(name: str, deciding: Sequence[CellResult]) -> Drop:
+    return Drop(name, 1 + len({cell.run for cell in deciding if server_of(cell) == name}))
 
 
 def objective_states(
-    cells: Sequence[CellResult], stages: Stages, objective: Objective, planned: Sequence[str]
-) -> dict[Track, RaceState]:
+    cells: Sequence[CellResult], objective: Objective, facts: ExperimentFacts
+) -> dict[Track, ObjectiveState]:
     """The state at every measured rate, the highest first. All planned configurations of one app
     compete, including those that were not reached."""
     tracks = tracks_of(cells)
@@ -260,8 +264,8 @@ def objective_states(
     for track, names in tracks.items():
         servers.setdefault(track.app, {}).update(dict.fromkeys(names))
     if len(servers) == 1:
-        servers = {app: dict.fromkeys(planned) for app in servers}
+        servers = {app: dict.fromkeys(facts.servers) for app in servers}
     return {
-        track: objective_state(track, tuple(servers[track.app]), cells, stages, objective)
+        track: objective_state(track.rate, tuple(servers[track.app]), cells, objective, facts.runs)
         for track in order
     }

@@ -16,13 +16,7 @@ from wsgiload.analysis.objective import Objective, parse_objective
 from wsgiload.analysis.objective_races import objective_states
 from wsgiload.analysis.overload import overload_points
 from wsgiload.analysis.power import power_points
-from wsgiload.analysis.races import (
-    after_qualifying,
-    race_comparisons,
-    race_document,
-    races,
-    stages_of,
-)
+from wsgiload.analysis.races import race_comparisons, race_document, races
 from wsgiload.analysis.recommend import recommend
 from wsgiload.analysis.recommend_raced import recommend_raced
 from wsgiload.analysis.recommendations import recommendations
@@ -42,8 +36,7 @@ def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] =
     """The summary with all conclusions recomputed by ``method`` and ``slo``; by default, those of
     the experiment."""
     facts = summary.experiment
-    planned = _by_plan(summary.cells, facts.servers)
-    cells = after_qualifying(planned, facts)
+    cells = _by_plan(summary.cells, facts.servers)
     chosen = method or facts.aggregate
     texts = slo or facts.slo or ()
     objective = parse_objective(texts) if texts else None
@@ -54,10 +47,10 @@ def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] =
         experiment=_with_choices(facts, chosen, objective),
         aggregates=aggregate_cells(cells, chosen),
         comparisons=_comparisons(cells, facts),
-        races=_races(planned, facts, objective),
+        races=_races(cells, facts, objective),
         overload=() if of_sessions else overload_points(cells),
         efficiency=power_points(cells),
-        recommendations=_recommendations(planned, facts, objective),
+        recommendations=_recommendations(cells, facts, objective),
         validity=judge_session(cells, facts.runs),
     )
 
@@ -87,13 +80,13 @@ def _recommendations(
         return recommendations(
             cells, lambda of_app: recommend_raced(of_app, facts, objective), objective.texts
         )
-    raced = after_qualifying(cells, facts)
-    return recommendations(raced, lambda of_app: recommend(of_app, objective), objective.texts)
+    return recommendations(cells, lambda of_app: recommend(of_app, objective), objective.texts)
 
 
 def _is_for_objective(facts: ExperimentFacts, objective: Objective | None) -> bool:
     """Whether a race was run to determine who meets an objective."""
-    return objective is not None and facts.qualifying is not None and facts.slo is not None
+    is_race = facts.budget_s is not None and facts.margin is None
+    return objective is not None and is_race and facts.slo is not None
 
 
 def _races(
@@ -103,7 +96,7 @@ def _races(
         return None
     if objective is None or not _is_for_objective(facts, objective):
         return races(cells, facts)
-    states = objective_states(cells, stages_of(facts), objective, facts.servers)
+    states = objective_states(cells, objective, facts)
     return tuple(race_document(track, state) for track, state in states.items())
 
 

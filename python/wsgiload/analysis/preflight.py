@@ -18,8 +18,8 @@ from wsgiload.experiment.plan import (
     levels_down,
     planned_blocks,
 )
-from wsgiload.experiment.settings import field_of, max_pairs, qualifying_s, round_s
-from wsgiload.procedures.race import FULL_BLOCKS
+from wsgiload.experiment.settings import max_pairs
+from wsgiload.procedures.race import FIELD, FULL_BLOCKS
 from wsgiload.statistics.effect import (
     MIN_RUNS,
     PLANNED_DEVIATION,
@@ -57,9 +57,6 @@ class Preflight:
     # Whether it is a race; ``runs`` is then the number that the budget allows if no server drops
     # out.
     is_race: bool = False
-    # The number of configurations that must qualify, the maximum number that race, and the time of
-    # the short trials; None if all race.
-    qualifying: tuple[int, int, float] | None = None
     # Of a race without an objective.
     margin: float | None = None
     budget_s: float = 0.0
@@ -70,9 +67,8 @@ def preflight(experiment: Experiment, variants: Mapping[str, ServerVariant]) -> 
     expected, needed_duration_s = _requests(experiment)
     pairs, runs = max_pairs(variants), experiment.runs
     if experiment.is_race:
-        return _of_adaptive_race(experiment, variants, (expected, needed_duration_s))
-    if experiment.budget_ns is not None:
-        return _of_race(experiment, variants, (expected, needed_duration_s))
+        of_race = _of_objective if experiment.slo else _of_race
+        return of_race(experiment, variants, (expected, needed_duration_s))
 
     # The usual spread of closed-loop goodput is unknown.
     is_open = any(level.rate_per_s is not None for level in experiment.levels)
@@ -91,14 +87,14 @@ def preflight(experiment: Experiment, variants: Mapping[str, ServerVariant]) -> 
     )
 
 
-def _of_adaptive_race(
+def _of_race(
     experiment: Experiment,
     variants: Mapping[str, ServerVariant],
     requests: tuple[int | None, int | None],
 ) -> Preflight:
     """The preflight of blocks that measure every level first, then only the highest."""
     budget_s, levels = experiment.race_s, levels_down(experiment)
-    load_s = sum(experiment.load_of(1, one).load_ns_at(one) for one in levels) / NS_PER_S
+    load_s = sum(experiment.load_of(one).load_ns_at(one) for one in levels) / NS_PER_S
     full_s = len(variants) * (load_s + AROUND_A_LAUNCH_S)
     short_s = budget_s / planned_blocks(experiment, 1)
     left_s = budget_s - FULL_BLOCKS * full_s
@@ -118,26 +114,27 @@ def _of_adaptive_race(
     )
 
 
-def _of_race(
+def _of_objective(
     experiment: Experiment,
     variants: Mapping[str, ServerVariant],
     requests: tuple[int | None, int | None],
 ) -> Preflight:
-    """The preflight of a race, which needs time for enough rounds to draw conclusions."""
-    budget_s, first_s = experiment.race_s, qualifying_s(experiment)
-    each_s, field = round_s(experiment), field_of(experiment)
-    runs = int(max(0.0, budget_s - first_s) / each_s)
-    is_short = max_pairs(variants) > 0 and runs < MIN_RUNS
-    qualifying = (len(variants), field, first_s) if experiment.qualifying is not None else None
+    """The preflight of a race that measures all configurations in the first block, and a few in the
+    others; one level must fit."""
+    longest_ns = max(experiment.load_of(one).load_ns_at(one) for one in experiment.levels)
+    launch_s = longest_ns / NS_PER_S + AROUND_A_LAUNCH_S
+    field = min(FIELD, len(variants))
+    needed_s = (len(variants) + MIN_RUNS * field) * launch_s
+    is_short = needed_s > experiment.race_s
     return Preflight(
         *requests,
-        servers=field,
-        runs=runs,
+        servers=len(variants),
+        runs=max(1, int(experiment.race_s / launch_s / len(variants))),
         factor=None,
-        needed_runs=MIN_RUNS if is_short else None,
-        needed_s=first_s + MIN_RUNS * each_s if is_short else None,
+        needed_runs=1 + MIN_RUNS if is_short else None,
+        needed_s=needed_s if is_short else None,
         is_race=True,
-        qualifying=qualifying,
+        budget_s=experiment.race_s,
     )
 
 

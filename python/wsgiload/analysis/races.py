@@ -37,6 +37,7 @@ from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.over_cells import Comparison, Race, RaceDropout, RaceStanding
+from wsgiload.procedures.race import ObjectiveState
 from wsgiload.statistics.effect import (
     DECISIVE_SHARE,
     MIN_RUNS,
@@ -45,7 +46,6 @@ from wsgiload.statistics.effect import (
     paired_effect,
 )
 from wsgiload.statistics.leading import ERROR, Block, Compared, Rules, State, compare, fit_of, judge
-from wsgiload.statistics.race import RaceState
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +60,6 @@ class Track:
     def figure(self) -> Figure:
         """The figure that decides the race."""
         return GOODPUT if self.rate is None else "p99"
-
-
-@dataclass(frozen=True, slots=True)
-class Stages:
-    """The runs of a race: short ones that select the field, then the race itself."""
-
-    runs: int
-    qualifying: int = 0
-    field: int = 0
-
-    @property
-    def analyses(self) -> int:
-        """The number of interim analyses of the race itself."""
-        return max(1, self.runs - self.qualifying - MIN_RUNS + 1)
-
-
-def stages_of(facts: ExperimentFacts) -> Stages:
-    """The stages of a stored experiment."""
-    first = facts.qualifying
-    return Stages(facts.runs, first.rounds, first.max_servers) if first else Stages(facts.runs)
-
-
-def after_qualifying(cells: Sequence[CellResult], facts: ExperimentFacts) -> Sequence[CellResult]:
-    """The cells on which figures are based: those of the race, or all of them before it began."""
-    if facts.qualifying is None:
-        return cells
-    return [cell for cell in cells if cell.run > facts.qualifying.rounds] or cells
 
 
 def rules_of(margin: float, planned_blocks: float, share: float = DECISIVE_SHARE) -> Rules:
@@ -255,7 +228,7 @@ def _outcome(state: State) -> Literal["winner", "ties", "leader", "undecided", "
     return "winner" if len(state.contenders) == 1 else "ties"
 
 
-def race_document(track: Track, state: RaceState) -> Race:
+def race_document(track: Track, state: ObjectiveState) -> Race:
     """A race with an objective as an entry of ``races``."""
     return Race(
         rate=track.rate,
@@ -265,25 +238,20 @@ def race_document(track: Track, state: RaceState) -> Race:
         contenders=state.contenders,
         dropped_out=tuple(
             RaceDropout(
-                server=drop.server,
-                rounds=drop.after_round,
-                behind=drop.behind,
-                factor=drop.factor,
-                in_qualifying=drop.in_qualifying,
+                server=drop.server, rounds=drop.after_block, behind=drop.behind, factor=None
             )
             for drop in state.dropped
         ),
-        margin=state.margin,
-        rounds_left=state.rounds_left,
+        margin=None,
+        rounds_left=None,
     )
 
 
 def race_comparisons(cells: Sequence[CellResult], facts: ExperimentFacts) -> tuple[Comparison, ...]:
     """``comparisons`` of a race: each pair of servers, with intervals that are valid at whichever
-    analysis the race ended. Short trials that select the configurations do not count."""
-    raced = after_qualifying(cells, facts)
-    tracks, decisive = tracks_of(raced), dict[str | None, Track]()
-    for track, state in race_states(raced, facts).items():
+    analysis the race ended."""
+    tracks, decisive = tracks_of(cells), dict[str | None, Track]()
+    for track, state in race_states(cells, facts).items():
         if state.contenders:
             decisive.setdefault(track.app, track)
     other = _other_share(len(tracks))
@@ -293,7 +261,7 @@ def race_comparisons(cells: Sequence[CellResult], facts: ExperimentFacts) -> tup
         for comparison in _of_track(
             track,
             servers,
-            raced,
+            cells,
             _rules(facts, DECISIVE_SHARE if decisive.get(track.app) == track else other),
             _rules(facts, other),
         )

@@ -10,16 +10,14 @@ from msgspec.structs import replace
 
 from wsgiload.analysis.objective import Objective
 from wsgiload.analysis.objective_races import Contender, contenders_of, objective_states
-from wsgiload.analysis.races import Stages, Track, stages_of
+from wsgiload.analysis.races import Track
 from wsgiload.analysis.recommend import as_lean, best_so_far, refusal, shown_quantile
 from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.recommendation import NoRecommendation, RecommendedConfiguration
+from wsgiload.experiment.plan import AROUND_A_LAUNCH_S
+from wsgiload.procedures.race import ObjectiveState
 from wsgiload.statistics.effect import MIN_RUNS
-from wsgiload.statistics.race import RaceState
-
-# Launch, probes and stop of a server, and the shortest wait for a quiet host.
-AROUND_A_TRIAL_S = 7.0
 
 
 def recommend_raced(
@@ -27,15 +25,14 @@ def recommend_raced(
 ) -> RecommendedConfiguration | NoRecommendation:
     """A recommendation from the cells of one app. If a rate is still undecided, a lower one may be
     decided."""
-    stages = stages_of(facts)
-    states = objective_states(cells, stages, objective, facts.servers)
+    states = objective_states(cells, objective, facts)
     for track, state in states.items():
         if state.outcome == "winner":
-            measured = _measured(track, state, cells, stages, objective)
+            measured = _measured(track, state, cells, facts, objective)
             return _recommended([one for one in measured if one.meets_objective], objective)
     for track, state in states.items():
         if state.outcome == "undecided":
-            measured = _measured(track, state, cells, stages, objective)
+            measured = _measured(track, state, cells, facts, objective)
             return _open(track, state, (cells, measured), facts, objective)
 
     text = " and ".join(objective.texts)
@@ -56,19 +53,17 @@ def recommend_raced(
 
 def _measured(
     track: Track,
-    state: RaceState,
+    state: ObjectiveState,
     cells: Sequence[CellResult],
-    stages: Stages,
+    facts: ExperimentFacts,
     objective: Objective,
 ) -> list[Contender]:
-    full = [
+    deciding = [
         cell
         for cell in cells
-        if cell.rate == track.rate
-        and cell.run > stages.qualifying
-        and server_of(cell) in state.contenders
+        if cell.rate == track.rate and cell.run > 1 and server_of(cell) in state.contenders
     ]
-    return contenders_of(state.contenders, full, stages, objective)
+    return contenders_of(state.contenders, deciding, objective, facts.runs)
 
 
 def _recommended(meeting: Sequence[Contender], objective: Objective) -> RecommendedConfiguration:
@@ -94,7 +89,7 @@ def _recommended(meeting: Sequence[Contender], objective: Objective) -> Recommen
 
 def _open(
     track: Track,
-    state: RaceState,
+    state: ObjectiveState,
     trials: tuple[Sequence[CellResult], Sequence[Contender]],
     facts: ExperimentFacts,
     objective: Objective,
@@ -108,7 +103,7 @@ def _open(
     where = f"at {track.rate or 0.0:,.10g}/s"
     if leader is None:
         return refusal(
-            f"the race ended before any configuration was measured in full {where}"
+            f"the race ended after the first block {where}"
             f"{best_so_far([cell for cell in cells if cell.rate == track.rate], objective)}",
             needs,
         )
@@ -122,9 +117,9 @@ def _open(
     return refusal(f"{leader.record.server} met the objective in {outcome}", needs)
 
 
-def _minutes(runs: int, state: RaceState, facts: ExperimentFacts) -> int:
+def _minutes(runs: int, state: ObjectiveState, facts: ExperimentFacts) -> int:
     """The budget that would be conclusive if further runs have the same outcome."""
     further = max(MIN_RUNS - runs, 0) or runs
     load_s = facts.warmup_s + facts.duration_s + (facts.cooldown_s or 0.0)
-    further_s = further * len(state.contenders) * (load_s + AROUND_A_TRIAL_S)
+    further_s = further * len(state.contenders) * (load_s + AROUND_A_LAUNCH_S)
     return math.ceil(((facts.budget_s or 0.0) + further_s) / 60)

@@ -19,7 +19,6 @@ from wsgiload.analysis.comparison import (
     unlike_plans,
     unlike_versions,
 )
-from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import rank
 from wsgiload.analysis.repeats import NOTHING_LEARNED, Session, learn
 from wsgiload.documents.answer import RankingEntry
@@ -109,14 +108,13 @@ def trend_of(runs: Sequence[StoredRun]) -> Trend:
 
 
 def _points(place: int, summary: Summary) -> list[tuple[TrendCell, TrendPoint]]:
-    cells = after_qualifying(summary.cells, summary.experiment)
-    counted = counted_runs(cells)
+    counted = counted_runs(summary.cells)
     trials: dict[ServerLevel, set[int]] = {}
-    for one in cells:
+    for one in summary.cells:
         trials.setdefault(level_of(one), set()).add(one.run)
 
     points = []
-    for ranked in rank(cells, allowed_errors=1.0):
+    for ranked in rank(summary.cells, allowed_errors=1.0):
         for entry in ranked.entries:
             level = ServerLevel(entry.label, ranked.rate, ranked.connections)
             valid = sum(map(_is_valid, counted[level].values()))

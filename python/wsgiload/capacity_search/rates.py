@@ -23,8 +23,8 @@ from wsgiload.documents.run_info import HostFacts, InitialClosedLoop, RunInfo
 from wsgiload.errors import LoadError, ServerError, UsageError, WsgiloadError
 from wsgiload.experiment.estimate import USUAL_OVERHEAD_S
 from wsgiload.experiment.plan import Experiment
-from wsgiload.experiment.qualifying import SLICE_REQUESTS, slice_ns
 from wsgiload.experiment.settings import raced, resolve_servers
+from wsgiload.experiment.slices import SLICE_REQUESTS, slice_ns
 from wsgiload.host.facts import host_facts
 from wsgiload.loads.options import Level
 from wsgiload.procedures.capacity import rounded
@@ -100,7 +100,6 @@ def with_found_rates(experiment: Experiment, log: Callable[[str], None]) -> Expe
         name=f"{experiment.name}-rates",
         load=replace(load, warmup=min(load.warmup, WARMUP_S), cooldown=0.0),
         budget_ns=None,
-        qualifying=None,
         is_sliced=False,
     )
     with server_trials(initial, log) as (trials, users):
@@ -117,7 +116,8 @@ def with_found_rates(experiment: Experiment, log: Callable[[str], None]) -> Expe
     if experiment.budget_ns is None:
         return replace(experiment, levels=levels)
     if experiment.is_sliced:
-        load = replace(load, duration_ns=max(map(slice_ns, levels)))
+        longest_ns = max(slice_ns(level, experiment.slo) for level in levels)
+        load = replace(load, duration_ns=longest_ns)
     return raced(replace(experiment, levels=levels, load=load, closed_loops_ns=took_ns))
 
 

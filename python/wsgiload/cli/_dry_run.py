@@ -92,8 +92,7 @@ def dry_run_of(experiment: Experiment, conclusions: Sequence[str], *, is_rateles
         settings=_planned_settings(experiment, servers),
         intervention_runs=len(further),
         load_seconds=_within_budget(
-            sum(experiment.load_of(cell.run, cell.level).load_ns_at(cell.level) for cell in cells)
-            / NS_PER_S,
+            sum(experiment.load_of(cell.level).load_ns_at(cell.level) for cell in cells) / NS_PER_S,
             experiment,
         ),
         estimated_seconds=_within_budget(experiment_s(cells, experiment), experiment),

@@ -41,7 +41,7 @@ class Progress(SweepEvents):
         self._outlook = Outlook()
         self._left_s: float | None = None
         self._left_since_ns = 0
-        self._block = 0
+        self._state: object = None
 
     def message(self, text: str) -> None:
         self._print_line(text)
@@ -62,8 +62,6 @@ class Progress(SweepEvents):
 
     def outlook(self, outlook: Outlook) -> None:
         self._outlook = outlook
-        if outlook.left_s is not None:
-            self._expect(outlook.left_s)
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
         self._heading = f"[{place:>{len(str(count))}}/{count}] {trial_words(cell.id)}"
@@ -90,8 +88,8 @@ class Progress(SweepEvents):
     def launch_started(self, launch: NextLaunch) -> None:
         self._expect(launch.left_s)
         block, server = launch.cells[0].run, launch.cells[0].server
-        if block > self._block:
-            self._block = block
+        if launch.state is not self._state:
+            self._state = launch.state
             if block > 1:
                 words = standing_words(launch.state)
                 self._print_line(f"after {plural(block - 1, 'block')}: {words}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -180,7 +179,7 @@ def experiment_options(command: Command) -> Option[Any]:
     "-z",
     "--duration",
     type=DURATION,
-    help="Duration of the measurement.  [default: as long as p99 needs; 10s with --runs, --compare or --slo]",
+    help="Duration of the measurement.  [default: as long as the quantile needs; 10s with --runs or --compare]",
 )
 @experiment_options("sweep")
 @option(
@@ -238,7 +237,7 @@ def sweep(
         require_importable_app(experiment)
         return EXIT_OK
 
-    began_s, arguments = time.monotonic(), ctx.obj or ()
+    arguments = ctx.obj or ()
     enter_scope(experiment.limits.policy)
     with live_view("sweep", quiet=quiet, port=live) as view:
         events = SweepEvents() if quiet and not view.is_watching else Progress(view)
@@ -251,7 +250,7 @@ def sweep(
         if isinstance(events, Progress) and resume is None:
             _print_conclusions(experiment, events)
         result = (
-            run_sweep(experiment, events, began_s)
+            run_sweep(experiment, events)
             if resume is None
             else resume_sweep(resume, events, texts, _secrets(flags))
         )

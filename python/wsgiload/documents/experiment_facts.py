@@ -17,17 +17,6 @@ from wsgiload.documents.base import (
 Keepalive = Literal["on", "off"] | PositiveInt
 
 
-class QualifyingFacts(Document, frozen=True, kw_only=True):
-    """The short trials that select the servers for a race (`--budget`)."""
-
-    rounds: PositiveInt
-    """Number of rounds of short trials, used only for the selection. Unit: rounds. Source: plan."""
-    max_servers: PositiveInt
-    """Maximum number of servers in the race. Unit: servers. Source: plan."""
-    duration_s: NonNegativeFloat
-    """Duration of the measurement in each short trial. Unit: s. Source: plan."""
-
-
 class ExperimentFacts(Document, frozen=True, kw_only=True):
     """The plan of the sweep, including default values."""
 
@@ -104,8 +93,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Other options of the load that differ from their defaults, such as `deadline`, with the names
     and the values of the Python API (durations in seconds). Source: plan."""
     runs: PositiveInt
-    """Number of runs of each cell. In a race, the maximum number of rounds, including rounds of
-    short trials. Unit: runs. Source: plan."""
+    """Number of runs of each cell. In a race, the maximum number of blocks. Unit: runs. Source:
+    plan."""
     settle_s: NonNegativeFloat | None = None
     """Maximum wait for an idle host before each trial. Before a rerun, the maximum is never less
     than 10 s. Unit: s. Source: plan. Null: stored by an older version."""
@@ -113,10 +102,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Maximum number of reruns per cell and run. Unit: reruns. Source: plan. Null: stored by an
     older version."""
     budget_s: NonNegativeFloat | None = None
-    """Time budget for the races at all load levels (`--budget`), from the start of the command.
-    Unit: s. Source: plan. Null: no race."""
-    qualifying: QualifyingFacts | None = None
-    """The short trials before the race. Source: plan. Null: no short trials."""
+    """Time budget of a race for measuring (`--budget`), with the closed loops that determine its
+    rates. Unit: s. Source: plan. Null: no race."""
     margin: NonNegativeFloat | None = None
     """Smallest difference between servers that matters (`--margin`). Unit: ratio. Source: plan.
     Null: no race, or a race with an objective."""

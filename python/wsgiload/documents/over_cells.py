@@ -163,9 +163,6 @@ class RaceDropout(Document, frozen=True, kw_only=True):
     of the server in `behind` divided by this server's goodput. Geometric mean over the rounds that
     both servers completed. Unit: ratio. Source: cells. Null: `behind` is null, or the race has an
     objective."""
-    in_qualifying: bool = False
-    """Whether the server dropped out in the short trials before the race. If so, `rounds` counts
-    rounds of short trials. Source: cells."""
 
 
 class RaceStanding(Document, frozen=True, kw_only=True):

@@ -27,11 +27,11 @@ from wsgiload.experiment.grid import (
 )
 from wsgiload.experiment.own_servers import own_servers_of, require_compatible_with_own
 from wsgiload.experiment.plan import Experiment, ResourceLimits, ServedApp, Size
-from wsgiload.experiment.procedure import SETTLE_IN_RACE_NS, usual_procedure
+from wsgiload.experiment.procedure import Procedure, usual_procedure
 from wsgiload.experiment.public_options import ServerOptions, SupportingService, SweepOptions
-from wsgiload.experiment.qualifying import slice_ns
 from wsgiload.experiment.services import supporting_services_of
-from wsgiload.experiment.settings import MAX_ROUNDS, raced, resolve_servers, runs_to_compare
+from wsgiload.experiment.settings import raced, resolve_servers, runs_to_compare
+from wsgiload.experiment.slices import slice_ns
 from wsgiload.experiment.variables import variables_of
 from wsgiload.loads.descriptors import default_max_connections
 from wsgiload.loads.options import Level, settings_of
@@ -138,10 +138,12 @@ def experiment_of(spec: SweepSpec) -> Experiment:
             if getattr(spec.load, name) is None
         },
     )
+    slo = tuple(options.slo)
+    longest_ns = max(slice_ns(level, slo) for level in experiment.levels)
     sliced = replace(
         experiment,
-        # Of the longest slice.
-        load=settings_of(slices, _duration_ns(spec, max(map(slice_ns, experiment.levels)))),
+        slo=slo,
+        load=settings_of(slices, _duration_ns(spec, longest_ns)),
         is_sliced=spec.duration is None,
         margin=options.margin,
     )
@@ -156,23 +158,25 @@ def _is_raced(spec: SweepSpec) -> bool:
     """Whether the experiment ends when the question is decided. Anything that fixes the trials
     fixes the design."""
     options = spec.options
-    if options.slo or options.compare or options.budget is not None:
-        return not options.slo and options.budget is not None
-    return all(one is None for one in (options.runs, options.intervene, spec.duration))
+    if options.budget is not None:
+        return True
+    fixed = (options.runs, options.intervene, spec.duration, options.compare or None)
+    return all(one is None for one in fixed)
 
 
 def _budget_s(experiment: Experiment, spec: SweepSpec) -> float | None:
     """The budget of a race; None if there is nothing to decide."""
-    if spec.options.budget is not None:
-        return spec.options.budget
     rivals = Counter(variant.app for variant in resolve_servers(experiment).values())
-    return DEFAULT_BUDGET_S if len(rivals) == 1 and max(rivals.values()) > 1 else None
+    if spec.options.budget is not None:
+        fix = "use --runs, or measure one app at a time"
+        require(len(rivals) == 1, "--budget decides between servers of one app", fix)
+        return spec.options.budget
+    is_question = max(rivals.values()) > 1 or bool(spec.options.slo)
+    return DEFAULT_BUDGET_S if len(rivals) == 1 and is_question else None
 
 
 def _repeated(experiment: Experiment, options: SweepOptions) -> Experiment:
     """The experiment with the number of runs and the procedure from the options."""
-    if options.budget is not None:
-        return _raced(experiment, options, seconds_to_ns(options.budget))
     compares = options.compare or bool(options.slo)
     runs = options.runs or (runs_to_compare(experiment) if compares else 1)
     settle_ns = None if options.settle is None else seconds_to_ns(options.settle)
@@ -190,12 +194,11 @@ def _raced(experiment: Experiment, options: SweepOptions, budget_ns: int) -> Exp
             "--intervene": options.intervene,
         },
     )
-    slo = tuple(options.slo)
-    # Without an objective, a disturbed launch is recognised by its figure, and does not count.
-    usual_ns, reruns = (SETTLE_IN_RACE_NS, options.reruns) if slo else (0, options.reruns or 0)
-    settle_ns = usual_ns if options.settle is None else seconds_to_ns(options.settle)
-    procedure = usual_procedure(MAX_ROUNDS, settle_ns, reruns, options.aggregate)
-    return raced(replace(experiment, procedure=procedure, budget_ns=budget_ns, slo=slo))
+    # A disturbed launch is recognised by its figure, and does not count.
+    procedure = Procedure(
+        seconds_to_ns(options.settle or 0.0), options.reruns or 0, options.aggregate
+    )
+    return raced(replace(experiment, procedure=procedure, budget_ns=budget_ns))
 
 
 def levels_of(

@@ -13,14 +13,12 @@ from wsgiload.units import NS_PER_S
 
 # Time to launch, probe, drain and stop a typical server. Only the first estimate depends on it.
 USUAL_OVERHEAD_S = 2.0
-# Time to write the report on a busy host.
-REPORT_S = 15.0
 
 
 def trial_s(cell: Cell, experiment: Experiment) -> float:
     """The expected duration of one trial in seconds, with the minimum wait for a quiet host."""
-    waited_ns = min(experiment.procedure_of(cell.run).settle_ns, MIN_WAIT_NS)
-    load_ns = experiment.load_of(cell.run, cell.level).load_ns_at(cell.level)
+    waited_ns = min(experiment.procedure.settle_ns, MIN_WAIT_NS)
+    load_ns = experiment.load_of(cell.level).load_ns_at(cell.level)
     return (load_ns + waited_ns) / NS_PER_S + USUAL_OVERHEAD_S
 
 
@@ -55,8 +53,7 @@ def _load_s(facts: ExperimentFacts, rate_per_s: float | None) -> float:
 
 def longest_s(cells: Sequence[Cell], experiment: Experiment) -> float:
     """The duration of these trials in seconds on a host that never becomes quiet."""
-    settles_ns = [experiment.procedure_of(cell.run).settle_ns for cell in cells]
-    waited_ns = sum(max(0, settle_ns - MIN_WAIT_NS) for settle_ns in settles_ns)
+    waited_ns = len(cells) * max(0, experiment.procedure.settle_ns - MIN_WAIT_NS)
     return experiment_s(cells, experiment) + waited_ns / NS_PER_S
 
 

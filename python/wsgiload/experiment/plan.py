@@ -19,15 +19,15 @@ from wsgiload.catalogue.bundled import bundled_app
 from wsgiload.catalogue.contract import Interface, Profile
 from wsgiload.catalogue.user_server import UserServer
 from wsgiload.documents.codec import encode_bytes
-from wsgiload.documents.experiment_facts import ExperimentFacts, QualifyingFacts
+from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_plan import ClosedLoop, OpenLoop
 from wsgiload.errors import require
 from wsgiload.experiment.bundled_apps import request_of
 from wsgiload.experiment.procedure import Procedure
 from wsgiload.experiment.public_options import SupportingService
 from wsgiload.experiment.public_request import public_request
-from wsgiload.experiment.qualifying import Qualifying, slice_ns
 from wsgiload.experiment.redaction import show_values_of
+from wsgiload.experiment.slices import slice_ns
 from wsgiload.experiment.variables import with_secrets, without_secrets
 from wsgiload.host.cpus import parse_cpu_list
 from wsgiload.limits.model import Policy
@@ -151,12 +151,10 @@ class Experiment:
     # The objective of the recommendation, such as ``p99<50ms``. It affects the measurement only in
     # a race.
     slo: tuple[str, ...] = ()
-    # The budget of a race, which skips cells that cannot change its result; None: no race.
+    # The budget of a race, which ends once its question is decided; None: no race.
     budget_ns: int | None = None
     # The part of the budget in which closed loops determined the rates.
     closed_loops_ns: int = 0
-    # The first runs of a race, with short trials.
-    qualifying: Qualifying | None = None
     # The smallest difference that matters in a race.
     margin: float = 0.1
     # Whether each measurement of a race is only as long as p99 needs.
@@ -207,34 +205,21 @@ class Experiment:
         """Whether any catalogue server is measured."""
         return bool(self.servers) or not self.own_servers
 
-    def is_qualifying(self, run: int) -> bool:
-        """Whether this run belongs to the qualifying rounds of a race."""
-        return self.qualifying is not None and run <= self.qualifying.rounds
-
     @property
     def is_race(self) -> bool:
-        """Whether blocks of launches are analysed until the best server is known."""
-        return self.budget_ns is not None and not self.slo
+        """Whether blocks of launches are analysed until the question is decided."""
+        return self.budget_ns is not None
 
     @property
     def race_s(self) -> float:
         """The budget of the race itself."""
         return ((self.budget_ns or 0) - self.closed_loops_ns) / NS_PER_S
 
-    def load_of(self, run: int, level: Level) -> LoadSettings:
-        """The load settings of this run at this level."""
-        if self.qualifying is not None and self.is_qualifying(run):
-            return self.qualifying.load
+    def load_of(self, level: Level) -> LoadSettings:
+        """The load settings at this level."""
         if self.is_sliced:
-            return replace(self.load, duration_ns=slice_ns(level))
+            return replace(self.load, duration_ns=slice_ns(level, self.slo))
         return self.load
-
-    def procedure_of(self, run: int) -> Procedure:
-        """The procedure of this run. Qualifying trials neither wait nor are repeated, because a
-        disturbed trial eliminates no server."""
-        if self.is_qualifying(run):
-            return replace(self.procedure, settle_ns=0, reruns=0)
-        return self.procedure
 
     def served(self, name: str | None) -> ServedApp:
         """The bundled app with this name and its request; without a name, the experiment's app."""
@@ -272,12 +257,12 @@ def expand(experiment: Experiment, servers: tuple[str, ...]) -> tuple[Cell, ...]
     """
     order = random.Random(experiment.seed)
     cells = []
-    for levels in _blocks(experiment):
-        for run in range(1, experiment.runs + 1):
-            for server in order.sample(servers, len(servers)):
-                for level in order.sample(levels, len(levels)):
-                    seed = arrival_seed(experiment.seed, level, run)
-                    cells.append(Cell(server, level, run, seed))
+    levels = experiment.levels
+    for run in range(1, experiment.runs + 1):
+        for server in order.sample(servers, len(servers)):
+            for level in order.sample(levels, len(levels)):
+                seed = arrival_seed(experiment.seed, level, run)
+                cells.append(Cell(server, level, run, seed))
     return tuple(cells)
 
 
@@ -290,17 +275,8 @@ def planned_blocks(experiment: Experiment, servers: int) -> float:
     """The number of blocks within the budget of a race if no server drops out and only the highest
     level is measured."""
     highest = levels_down(experiment)[0]
-    launch_s = experiment.load_of(1, highest).load_ns_at(highest) / NS_PER_S + AROUND_A_LAUNCH_S
+    launch_s = experiment.load_of(highest).load_ns_at(highest) / NS_PER_S + AROUND_A_LAUNCH_S
     return max(1.0, experiment.race_s / launch_s / max(1, servers))
-
-
-def _blocks(experiment: Experiment) -> list[tuple[Level, ...]]:
-    """The levels of each block: all of them, or, in a race with an objective, one at a time from
-    the highest down, to find the highest level that meets the objective."""
-    if experiment.budget_ns is None or not experiment.slo:
-        return [experiment.levels]
-    highest_first = sorted(experiment.levels, key=lambda level: -(level.rate_per_s or 0.0))
-    return [(level,) for level in highest_first]
 
 
 def arrival_seed(seed: int, level: Level, run: int) -> int:
@@ -322,6 +298,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
     apps = [one.app for one in served if one.app is not None]
     methods = {one.request.method for one in served}
     load, limits, procedure = experiment.load, experiment.limits, experiment.procedure
+    leads = experiment.is_race and not experiment.slo
 
     return ExperimentFacts(
         name=experiment.name,
@@ -347,9 +324,8 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         settle_s=procedure.settle_ns / NS_PER_S,
         reruns=procedure.reruns,
         budget_s=None if experiment.budget_ns is None else experiment.budget_ns / NS_PER_S,
-        qualifying=_qualifying_facts(experiment.qualifying),
-        margin=experiment.margin if experiment.is_race else None,
-        planned_blocks=planned_blocks(experiment, len(servers)) if experiment.is_race else None,
+        margin=experiment.margin if leads else None,
+        planned_blocks=planned_blocks(experiment, len(servers)) if leads else None,
         aggregate=procedure.aggregate,
         slo=experiment.slo or None,
         cpus=limits.cpus,
@@ -377,16 +353,6 @@ def _load_facts(load: LoadSettings, *, is_open: bool) -> dict[str, Any]:
         elif value != one.default and name != "seed":  # of the whole sweep
             others[name] = value
     return {**facts, "load_options": others}
-
-
-def _qualifying_facts(qualifying: Qualifying | None) -> QualifyingFacts | None:
-    if qualifying is None:
-        return None
-    return QualifyingFacts(
-        rounds=qualifying.rounds,
-        max_servers=qualifying.field,
-        duration_s=qualifying.load.duration_ns / NS_PER_S,
-    )
 
 
 def _varied(values: Sequence[T]) -> T | tuple[T, ...]:

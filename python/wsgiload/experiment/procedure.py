@@ -15,8 +15,6 @@ USUAL_RERUNS = 3
 # A single run repeats a disturbed trial once, after a short wait for a quiet host.
 RERUNS_OF_ONE_RUN = 1
 SETTLE_BEFORE_RERUN_NS = 10 * NS_PER_S
-# In a race, a long wait would take time from further rounds.
-SETTLE_IN_RACE_NS = 10 * NS_PER_S
 # The maximum share of planned trials that are repeated because the host was disturbed. A host that
 # is never quiet must not double the duration.
 MAX_RERUN_SHARE = 0.2

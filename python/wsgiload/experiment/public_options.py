@@ -189,20 +189,20 @@ class SweepOptions:
         runs: Number of runs of each server at each load level, in random order and with new server
             processes. Fixes the design. Default: as many as the decision needs within --budget; at
             least 6 with --compare; 1 if --duration is given or there is nothing to compare.
-        compare: Measure enough runs to compare the servers, at least 6.
+        compare: Measure every server in enough runs to compare all of them, at least 6. Fixes the
+            design.
         budget: Decide which server is best within this time (a race). Slower servers drop out, and
             the others get more runs. With --slo, the configuration that meets the objective with
-            the least memory wins. Default: 5m, unless --runs, --duration, --compare, --slo or
-            --intervene is given.
+            the least memory wins. Default: 5m, unless --runs, --duration, --compare or --intervene
+            is given.
         margin: Smallest difference between servers that matters in a race, as a share; servers
             within it are tied.
         aggregate: Method for combining the runs of each server at each load level: interval (mean
             with confidence interval) or trim (adds a trimmed mean).
         slo: Objective, such as 'p99<50ms' (repeatable). The report recommends the configuration
-            that meets it at the highest rate; ties go to the lowest memory use. Implies
-            --compare unless --budget is given.
+            that meets it at the highest rate; ties go to the lowest memory use.
         settle: Maximum wait for an idle host before each trial. Default: 0s in a single run
-            and in a race, 10s with --budget and --slo, otherwise 2m.
+            and in a race, otherwise 2m.
         reruns: Maximum number of reruns of a trial that is disturbed by the host, or invalid
             because of the generator, the host or the plan. Default: 1 if --runs is 1, 0 in
             a race, otherwise 3.

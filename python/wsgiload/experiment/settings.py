@@ -12,14 +12,13 @@ from wsgiload.catalogue.adjust import adjusted
 from wsgiload.catalogue.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.catalogue.names import ServerVariant, load_catalogue
 from wsgiload.errors import UsageError
-from wsgiload.experiment.estimate import REPORT_S, experiment_s, longest_s
-from wsgiload.experiment.plan import Cell, Experiment, Size, planned_blocks
-from wsgiload.experiment.qualifying import qualifying_of
-from wsgiload.statistics.effect import MIN_RUNS, runs_needed
+from wsgiload.experiment.plan import Experiment, Size, planned_blocks
+from wsgiload.procedures.race import FIELD
+from wsgiload.statistics.effect import runs_needed
 
-# Rounds of a race. The more rounds, the smaller the share of the error probability for each.
-MAX_ROUNDS = 20
 MAX_BLOCKS = 60
+# With an objective.
+MIN_BLOCKS, MAX_ROUNDS = 9, 20
 
 
 def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
@@ -97,69 +96,12 @@ def max_pairs(servers: Mapping[str, ServerVariant]) -> int:
 
 
 def raced(experiment: Experiment) -> Experiment:
-    """The experiment as a race within its budget, with qualifying rounds and the maximum number of
-    rounds."""
-    servers = resolve_servers(experiment)
-    if experiment.is_race:
-        # Enough blocks for two servers, of which the others drop out at once.
-        blocks = planned_blocks(experiment, min(2, len(servers)))
-        return replace(experiment, runs=min(MAX_BLOCKS, max(1, math.ceil(blocks))))
-    qualifying = qualifying_of(experiment.load, experiment.levels)
-    planned = replace(experiment, qualifying=qualifying)
-
-    # Fewer configurations race if the budget is too short for enough rounds on a busy host.
-    busy_s = longest_s([Cell("", experiment.levels[0], racing_run(planned), seed=0)], planned)
-    trials = int(max(0.0, _race_s(planned) - REPORT_S) / busy_s)
-    field = max(2, min(qualifying.field, trials // MIN_RUNS))
-    planned = replace(experiment, qualifying=replace(qualifying, field=field))
-    return replace(planned, runs=qualifying.rounds + rounds_within(planned))
-
-
-def rounds_within(experiment: Experiment) -> int:
-    """The maximum number of rounds of a race within its budget, if all but two servers drop out
-    after the minimum number of rounds for a comparison."""
-    affordable, field = _race_trials(experiment), field_of(experiment)
-    before = MIN_RUNS * field
-    if affordable < before:
-        return max(1, affordable // field)
-    return min(MAX_ROUNDS, MIN_RUNS + (affordable - before) // min(field, 2))
-
-
-def _race_trials(experiment: Experiment) -> int:
-    """How many runs of one server the budget allows after the qualifying rounds."""
-    return int(max(0.0, _race_s(experiment)) / _block_s(experiment, racing_run(experiment)))
-
-
-def _race_s(experiment: Experiment) -> float:
-    """The seconds that remain of the budget after the qualifying rounds."""
-    return experiment.race_s - qualifying_s(experiment)
-
-
-def field_of(experiment: Experiment) -> int:
-    """The maximum number of servers that race."""
-    servers, first = len(resolve_servers(experiment)), experiment.qualifying
-    return servers if first is None else min(servers, first.field)
-
-
-def racing_run(experiment: Experiment) -> int:
-    """The first run after the qualifying rounds."""
-    return 1 if experiment.qualifying is None else experiment.qualifying.rounds + 1
-
-
-def qualifying_s(experiment: Experiment) -> float:
-    """The seconds that the qualifying rounds take; with an objective, at one load level."""
-    if experiment.qualifying is None:
-        return 0.0
+    """The experiment as a race, with the most blocks that its budget allows: those of two servers,
+    if the others drop out at once. With an objective, those of its field at each level, but not
+    more than MAX_ROUNDS, since every analysis takes a share of the error probability."""
     servers = len(resolve_servers(experiment))
-    return servers * _block_s(experiment, 1)
-
-
-def round_s(experiment: Experiment) -> float:
-    """The seconds that one round of the race takes if no server has dropped out."""
-    return field_of(experiment) * _block_s(experiment, racing_run(experiment))
-
-
-def _block_s(experiment: Experiment, run: int) -> float:
-    """The seconds that one run of one server takes; with an objective, at one load level."""
-    levels = experiment.levels[:1] if experiment.slo else experiment.levels
-    return experiment_s([Cell("", level, run, seed=0) for level in levels], experiment)
+    blocks = planned_blocks(experiment, min(2, servers))
+    if experiment.slo:
+        of_field = planned_blocks(experiment, min(FIELD, servers)) / len(experiment.levels)
+        blocks = max(MIN_BLOCKS, min(MAX_ROUNDS, of_field))
+    return replace(experiment, runs=min(MAX_BLOCKS, max(1, math.ceil(blocks))))

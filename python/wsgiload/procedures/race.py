@@ -1,17 +1,46 @@
-"""The default run: blocks of launches until the leaders are known or the budget ends. Pure: a
-generator that yields the next launch and receives its outcome, so tests and ``make simulate`` run
-it in virtual time, and a resumed run replays its stored outcomes.
+"""Races: blocks of launches until the leaders are known, or the leanest configuration that meets an
+objective, or the budget ends. Pure: generators that yield the next launch and receive its outcome,
+so tests and ``make simulate`` run them in virtual time, and a resumed run replays its stored
+outcomes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from wsgiload.statistics.leading import Rules, State, advance
 
+# How many configurations remain after the first block of a race with an objective. Few suffice,
+# because they only have to meet it.
+FIELD = 4
 # Blocks that measure every level; later ones measure only the level that the answer is about.
 FULL_BLOCKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A configuration that is not launched again: after this many blocks it missed the objective,
+    or others (``behind`` the first of them) are leaner or faster."""
+
+    server: str
+    after_block: int
+    behind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveState:
+    """What is known at a level: the leanest configuration first."""
+
+    outcome: Literal["winner", "undecided", "failed"]
+    contenders: tuple[str, ...]
+    dropped: tuple[Drop, ...] = ()
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the leanest contender meets the objective, or none does."""
+        return self.outcome != "undecided"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +52,7 @@ class Launch:
     server: str
     levels: tuple[int, ...]
     # Before this block.
-    state: State
+    state: State | ObjectiveState
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +122,41 @@ def race(plan: Plan) -> Race:
 def _decisive(tracks: Sequence[_Track]) -> int:
     """The highest level at which some server did not fail; the lowest if there is none."""
     return next((at for at, one in enumerate(tracks) if one.state.contenders), len(tracks) - 1)
+
+
+Judge = Callable[[int], ObjectiveState]
+
+
+def objective_race(plan: Plan, judge: Judge) -> Generator[Launch, Outcome, ObjectiveState]:
+    """Launch the contenders of each block at a level in the middle, until the leanest meets the
+    objective or the planned blocks end; then at higher levels, until no configuration meets it. If
+    none does in the middle, at lower ones, until one does."""
+    left_s, level, step, found = plan.budget_s, (plan.levels - 1) // 2, 0, None
+    while 0 <= level < plan.levels:
+        state, spent_s = yield from _race_at(level, left_s, plan, judge)
+        left_s -= spent_s
+        found = state if state.outcome == "winner" else found
+        further = -1 if state.outcome == "winner" else 1
+        if step not in (0, further):
+            break
+        step = further
+        level += step
+    return found or state
+
+
+def _race_at(
+    level: int, budget_s: float, plan: Plan, judge: Judge
+) -> Generator[Launch, Outcome, tuple[ObjectiveState, float]]:
+    spent_s = longest_s = 0.0
+    state = judge(level)
+    for number, servers in enumerate(plan.order, start=1):
+        if state.is_decided:
+            break
+        for server in (name for name in servers if name in state.contenders):
+            if spent_s + (longest_s or plan.launch_s) > budget_s:
+                return judge(level), spent_s
+            outcome = yield Launch(number, server, (level,), state)
+            spent_s += outcome.seconds
+            longest_s = max(longest_s, outcome.seconds)
+        state = judge(level)
+    return state, spent_s

@@ -13,7 +13,7 @@ import msgspec
 
 from wsgiload.analysis.answered import are_open
 from wsgiload.analysis.objective import parse_objective
-from wsgiload.analysis.races import after_qualifying, race_at, ranked_by_race
+from wsgiload.analysis.races import race_at, ranked_by_race
 from wsgiload.analysis.ranking import rank
 from wsgiload.analysis.wrong_response_finding import errors_to_resolve
 from wsgiload.documents.answer import Answer, RankingEntry, RankingLevel
@@ -49,10 +49,9 @@ def with_answer(summary: Summary) -> Summary:
 
 def answer_of(summary: Summary) -> Answer:
     """``answer`` of summary.json; without a ranked server, it states why."""
-    cells = after_qualifying(summary.cells, summary.experiment)
     ranking = tuple(
         level if (race := race_at(summary.races, level)) is None else ranked_by_race(level, race)
-        for level in rank(cells, summary.comparisons or (), _allowed_errors(summary))
+        for level in rank(summary.cells, summary.comparisons or (), _allowed_errors(summary))
     )
     decided = [one for one in summary.recommendations or () if one.recommended is not None]
     if summary.recommendations:
@@ -173,7 +172,7 @@ def _of_objective(
     return Answer(
         question=question_of(summary, main_level(ranking)),
         status=status,
-        sentence=" ".join([*recommendation_sentences(entries), *_qualified(summary)]),
+        sentence=" ".join([*recommendation_sentences(entries), *_selected(summary)]),
         command_line=command_line,
         command_of=None if command_line is None else label,
         needs="; ".join(open_needs) or None,
@@ -182,9 +181,9 @@ def _of_objective(
     )
 
 
-def _qualified(summary: Summary) -> list[str]:
+def _selected(summary: Summary) -> list[str]:
     """How the other configurations of a race dropped out at the decisive rate."""
-    if summary.experiment.qualifying is None:
+    if summary.experiment.margin is not None:
         return []
     decisive = [race for race in summary.races or () if race.outcome != "failed"]
     text = objective_words(decisive[0]) if len(decisive) == 1 else ""

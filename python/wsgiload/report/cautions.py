@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wsgiload.analysis.attempts import counted_attempts, is_disturbed
-from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.wrong_response_finding import wrong_responses_of
 from wsgiload.documents.answer import RankingLevel
 from wsgiload.documents.cell_result import CellResult, server_of
@@ -21,7 +20,7 @@ from wsgiload.findings.over_cells import alarms_over_cells
 from wsgiload.findings.wrong_responses import WRONG_RESPONSES
 from wsgiload.report import words
 from wsgiload.report.bottlenecks import bottleneck_lines
-from wsgiload.report.causes import cause_of_failure, cause_of_no_result
+from wsgiload.report.causes import cause_of_no_result
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.coincidence import nearest_lines
 from wsgiload.report.levels import decisive_levels, ranked
@@ -79,12 +78,11 @@ class _Measured:
 
 def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     """At most five lines, the most important first."""
-    cells = after_qualifying(summary.cells, summary.experiment)
+    cells = summary.cells
     decisive = decisive_levels(ranking, summary)
     counted = counted_attempts(cells)
     measured = _measured(counted, decisive)
     lines = [
-        *_failed_early(summary),
         *_not_ranked(ranking, cells),
         *nearest_lines(measured.here),
         *_wrong_responses(measured),
@@ -131,16 +129,6 @@ def _measured(cells: Sequence[CellResult], decisive: Sequence[RankingLevel]) -> 
 
 
 # --- servers that are in no table, or not ranked
-
-
-def _failed_early(summary: Summary) -> list[str]:
-    """Servers that failed in their short trial and are therefore in no table."""
-    shown = {cell.id for cell in after_qualifying(summary.cells, summary.experiment)}
-    by_cause: dict[str, dict[str, None]] = {}
-    for cell in summary.cells:
-        if cell.failure is not None and cell.id not in shown:
-            by_cause.setdefault(cause_of_failure(cell.failure), {})[server_of(cell)] = None
-    return [_failed_words(list(servers), cause) for cause, servers in by_cause.items()]
 
 
 def _failed_words(servers: Sequence[str], cause: str) -> str:

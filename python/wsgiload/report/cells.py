@@ -16,7 +16,6 @@ import msgspec
 from wsgiload.analysis.absence import Absence, absence_of, enough_requests
 from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.effective_limit import effective_limit
-from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import SUSTAINED_GOODPUT, SUSTAINED_RATIO
 from wsgiload.documents.cell_result import CellResult, ServiceUse
 from wsgiload.documents.experiment_facts import ExperimentFacts
@@ -295,8 +294,7 @@ class Sweep:
 def read_sweep(summary: Summary) -> Sweep:
     """The view of one summary.json."""
     experiment = summary.experiment
-    raced = after_qualifying(summary.cells, summary.experiment)
-    cells = [Cell(result) for result in counted_attempts(raced)]
+    cells = [Cell(result) for result in counted_attempts(summary.cells)]
     planned = list(experiment.servers)
 
     labels = sorted(
@@ -344,16 +342,10 @@ def conditions(experiment: ExperimentFacts, cell: CellResult | None = None) -> s
 
 
 def _runs(experiment: ExperimentFacts) -> str:
-    """The number of runs; for a race, its budget or, with an objective, the maximum number of
-    rounds and the short trials, which are not included in the figures."""
+    """The number of runs, or the budget of a race."""
     if experiment.budget_s is None:
         return words.plural(experiment.runs, "run")
-    first = experiment.qualifying
-    if first is None:
-        return f"race within {words.format_span(experiment.budget_s)}"
-    rounds = words.plural(experiment.runs - first.rounds, "round")
-    short = words.format_span(first.duration_s)
-    return f"race of at most {rounds} after short trials of {short}"
+    return f"race within {words.format_span(experiment.budget_s)}"
 
 
 def _varied(experiment: ExperimentFacts) -> list[str]:

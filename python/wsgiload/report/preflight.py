@@ -50,38 +50,24 @@ def _of_runs(outlook: Preflight) -> list[str]:
 
 
 def _of_race(outlook: Preflight) -> list[str]:
-    if outlook.margin is not None and outlook.needed_runs is None:
-        separates = (
-            "On a quiet host this separates differences of about "
-            f"{_percent(outlook.factor)} or more."
-            if outlook.factor is not None  # the rates are known
-            else ""
-        )
+    servers = plural(outlook.servers, "configuration" if outlook.margin is None else "server")
+    if outlook.needed_runs is not None and outlook.needed_s is not None:
         return [
-            f"Measures {plural(outlook.servers, 'server')} in blocks until the best is known or "
-            f"tied within {100 * outlook.margin:.0f} %, for at most "
-            f"{format_span(outlook.budget_s)}. {separates}".rstrip()
+            f"This budget allows {plural(outlook.runs, 'block')} of {servers}, but at least "
+            f"{outlook.needed_runs} blocks are needed. Use --budget "
+            f"{math.ceil(outlook.needed_s / 60)}m."
         ]
-    lines = _of_qualifying(outlook)
-    if outlook.needed_runs is None or outlook.needed_s is None:
-        return lines
-    minutes = math.ceil(outlook.needed_s / 60)
-    rounds = f"{plural(outlook.runs, 'round')} of {plural(outlook.servers, 'server')}"
-    return [
-        *lines,
-        f"This budget allows {rounds}, but at least {outlook.needed_runs} rounds are needed. Use "
-        f"--budget {minutes}m.",
-    ]
-
-
-def _of_qualifying(outlook: Preflight) -> list[str]:
-    if outlook.qualifying is None:
-        return []
-    settings, field, time_s = outlook.qualifying
-    return [
-        f"Short trials of {plural(settings, 'configuration')} select at most {field} for the race, "
-        f"in about {format_span(time_s)} per load level."
-    ]
+    decided = (
+        "the leanest that meets the objective is known"
+        if outlook.margin is None
+        else f"the best is known or tied within {100 * outlook.margin:.0f} %"
+    )
+    within = format_span(outlook.budget_s)
+    line = f"Measures {servers} in blocks until {decided}, for at most {within}."
+    if outlook.factor is not None:  # unless the rates are unknown
+        smallest = _percent(outlook.factor)
+        line += f" On a quiet host this separates differences of about {smallest} or more."
+    return [line]
 
 
 def _percent(factor: float) -> str:

@@ -85,12 +85,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def objective_words(race: Race) -> str:
-    """``Of 48 configurations, 20 missed the objective in a short trial and 24 were neither leaner
+    """``Of 48 configurations, 20 missed the objective in the first block and 24 were neither leaner
     nor faster.``"""
-    early = [drop for drop in race.dropped_out if drop.in_qualifying]
+    early = [drop for drop in race.dropped_out if drop.rounds == 1]
     missed = sum(drop.behind is None for drop in early)
     others = len(early) - missed
-    parts = [f"{missed} missed the objective in a short trial"] if missed else []
+    parts = [f"{missed} missed the objective in the first block"] if missed else []
     if others:
         were = "was" if others == 1 else "were"
         parts.append(f"{others} {were} neither leaner nor faster than the others")

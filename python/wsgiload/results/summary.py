@@ -9,7 +9,6 @@ from typing import Literal
 import msgspec
 
 from wsgiload.analysis.attempts import counted_attempts
-from wsgiload.analysis.races import after_qualifying
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.attribution_result import AttributionResult
 from wsgiload.documents.cell_result import AppliedLimits, CellResult, ExitStatus, ServerSettings
@@ -88,7 +87,7 @@ def summarise_cell(record: CellRecord, variant: ServerVariant, setting: Setting)
     """One entry of ``cells``; None: not measured."""
     cell, load, experiment = record.cell, record.load, setting.experiment
     environment, settled = record.environment, record.settled
-    planned = experiment.load_of(cell.run, cell.level).warmed(variant.variant.warmup_s)
+    planned = experiment.load_of(cell.level).warmed(variant.variant.warmup_s)
 
     return CellResult(
         id=cell.id,
@@ -294,10 +293,8 @@ def exit_code(
     undecided threshold, then failed threshold."""
     if summary.status == "interrupted":
         return EXIT_INTERRUPTED
-    # Short trials only qualify servers for a race, but a failure in one counts.
-    broken = [cell for cell in counted_attempts(summary.cells) if cell.failure is not None]
-    cells = counted_attempts(after_qualifying(summary.cells, summary.experiment))
-    if any(_has_failed(cell) for cell in (*broken, *cells)):
+    cells = counted_attempts(summary.cells)
+    if any(_has_failed(cell) for cell in cells):
         return EXIT_SERVER
     if summary.validity is not None and summary.validity.status == "invalid":
         return EXIT_INVALID

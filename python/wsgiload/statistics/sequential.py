@@ -13,16 +13,23 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from wsgiload.statistics.effect import MIN_RUNS, Interval
+from wsgiload.statistics.leading import BORROWED
 from wsgiload.statistics.student import t_quantile
 
 
-def mean_at_any_analysis(values: Sequence[float], analyses: float) -> Interval | None:
+def mean_at_any_analysis(
+    values: Sequence[float], analyses: float, others: Sequence[Sequence[float]] = ()
+) -> Interval | None:
     """The mean over rounds if further rounds may follow, with intervals that are valid at each of
-    this many interim analyses. None before the first analysis, after four rounds."""
+    this many interim analyses. None before the first analysis, after four rounds. The variance is
+    shrunk towards that of all, with the values of ``others``."""
     if len(values) < MIN_RUNS:
         return None
-    degrees = len(values) - 1
-    error = math.sqrt(_squares(values) / degrees / len(values))
+    groups = [values, *(one for one in others if one)]
+    of_all = sum(map(_squares, groups)) / sum(len(one) - 1 for one in groups)
+    borrowed = min(BORROWED, sum(len(one) - 1 for one in groups[1:]))
+    degrees = len(values) - 1 + borrowed
+    error = math.sqrt((_squares(values) + borrowed * of_all) / degrees / len(values))
     halves = [t_quantile(1 - beyond / 2 / analyses, degrees) * error for beyond in (0.05, 0.10)]
     return Interval(fmean(values), *halves)
 

@@ -156,7 +156,7 @@ def _measure(
     experiment, cell = setting.experiment, record.cell
     request, load = (
         experiment.served(server.variant.app).request,
-        load_settings_of(server.variant, experiment.load_of(cell.run, cell.level)),
+        load_settings_of(server.variant, experiment.load_of(cell.level)),
     )
     queue = read_listen_queue(port)
     record.backlog = queue.backlog // queue.sockets if queue is not None else None

@@ -12,9 +12,9 @@ from wsgiload.analysis.aggregate import GOODPUT, Figure, Runs, counted_runs, fig
 from wsgiload.analysis.races import Track
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.experiment.plan import Cell
+from wsgiload.procedures.race import ObjectiveState
 from wsgiload.report.words import format_duration_ns, format_measured_per_s, join_words, plural
 from wsgiload.statistics.leading import Standing, State
-from wsgiload.statistics.race import RaceState
 
 MAX_OPEN = 3
 # A wider interval says nothing yet.
@@ -27,21 +27,17 @@ class Outlook:
 
     upcoming: Cell | None = None
     standing: str | None = None
-    # Seconds until the end if known exactly, not estimated.
-    left_s: float | None = None
 
 
-def race_words(state: RaceState, rounds: int) -> str:
-    """``of the configurations that may meet the objective, a is the leanest after 3 rounds; 2
-    dropped out``; 0 rounds means after short trials."""
-    after = f"after {plural(rounds, 'round')}" if rounds else "after short trials"
-    dropped = f"; {len(state.dropped)} dropped out" if state.dropped else ""
-    leanest = f"{state.contenders[0]} is the leanest {after}{dropped}"
-    return f"of the configurations that may meet the objective, {leanest}"
-
-
-def standing_words(state: State) -> str:
-    """``a leads after 3 blocks; open: b 1.08× [0.95, 1.23]; 2 dropped out``."""
+def standing_words(state: State | ObjectiveState) -> str:
+    """``a leads after 3 blocks; open: b 1.08× [0.95, 1.23]; 2 dropped out``, or ``a is the leanest
+    of 4 configurations that may meet the objective; 2 dropped out``."""
+    if isinstance(state, ObjectiveState):
+        dropped = f"; {len(state.dropped)} dropped out" if state.dropped else ""
+        count = len(state.contenders)
+        place = "only" if count == 1 else f"leanest of {count}"
+        what = plural(count, "configuration").partition(" ")[2]
+        return f"{state.contenders[0]} is the {place} {what} that may meet the objective{dropped}"
     if state.leader is None:
         return "no server has a result yet"
     open_now = [one for one in state.standings if one.relation == "open"]

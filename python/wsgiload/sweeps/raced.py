@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wsgiload.analysis.objective import parse_objective
+from wsgiload.analysis.objective_races import objective_state
 from wsgiload.analysis.races import logarithm_of, rules_of
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.experiment.plan import (
@@ -17,7 +19,15 @@ from wsgiload.experiment.plan import (
     planned_blocks,
 )
 from wsgiload.loads.options import Level
-from wsgiload.procedures.race import Launch, Outcome, Plan, race
+from wsgiload.procedures.race import (
+    Judge,
+    Launch,
+    ObjectiveState,
+    Outcome,
+    Plan,
+    objective_race,
+    race,
+)
 from wsgiload.statistics.leading import State
 from wsgiload.units import NS_PER_S
 
@@ -27,7 +37,7 @@ class NextLaunch:
     """The cells of the next launch, the state of the race before it, and the seconds left."""
 
     cells: tuple[Cell, ...]
-    state: State
+    state: State | ObjectiveState
     left_s: float
 
 
@@ -41,13 +51,15 @@ def run_race(
     stored: Sequence[CellResult],
     run: RunLaunch,
     clock_s: Callable[[], float] = time.monotonic,
-) -> State | None:
+) -> State | ObjectiveState | None:
     """The final state of the race; None: interrupted. Launches of which every cell is stored are
     not repeated."""
     levels = levels_down(experiment)
     by_place = {(cell.run, cell.server, cell.level): cell for cell in order}
     known = {cell.id: cell for cell in stored}
-    procedure = race(plan_of(experiment, order))
+    plan, measured = plan_of(experiment, order), list[CellResult]()
+    judge = _judge(experiment, plan.order[0], measured)
+    procedure = objective_race(plan, judge) if experiment.slo else race(plan)
     left_s = experiment.race_s
     try:
         launch = next(procedure)
@@ -59,15 +71,27 @@ def run_race(
             took_s = sum(map(planned_s, results)) + AROUND_A_LAUNCH_S
             if len(results) < len(cells):
                 began_s = clock_s()
-                measured = run(NextLaunch(cells, launch.state, left_s))
-                if measured is None:
+                new = run(NextLaunch(cells, launch.state, left_s))
+                if new is None:
                     return None
-                results, took_s = list(measured), clock_s() - began_s
+                results, took_s = list(new), clock_s() - began_s
+            measured += results
             left_s -= took_s
             launch = procedure.send(_outcome(launch, levels, results, took_s))
     except StopIteration as end:
-        state: State = end.value
+        state: State | ObjectiveState = end.value
         return state
+
+
+def _judge(experiment: Experiment, servers: Sequence[str], measured: Sequence[CellResult]) -> Judge:
+    """What the launches so far say about an objective at a level, counted from the highest."""
+    levels, names = levels_down(experiment), sorted(servers)
+
+    def judge(level: int) -> ObjectiveState:
+        rate_per_s, objective = levels[level].rate_per_s, parse_objective(experiment.slo)
+        return objective_state(rate_per_s, names, measured, objective, experiment.runs)
+
+    return judge
 
 
 def plan_of(experiment: Experiment, order: Sequence[Cell]) -> Plan:
@@ -77,12 +101,14 @@ def plan_of(experiment: Experiment, order: Sequence[Cell]) -> Plan:
         blocks.setdefault(cell.run, {})[cell.server] = None
     servers = [tuple(block) for block in blocks.values()]
     levels = levels_down(experiment)
-    loads_ns = sum(experiment.load_of(1, level).load_ns_at(level) for level in levels)
+    loads_ns = [experiment.load_of(level).load_ns_at(level) for level in levels]
+    # With an objective, a launch measures one level.
+    launch_ns = max(loads_ns) if experiment.slo else sum(loads_ns)
     return Plan(
         order=servers,
         levels=len(levels),
         budget_s=experiment.race_s,
-        launch_s=loads_ns / NS_PER_S + AROUND_A_LAUNCH_S,
+        launch_s=launch_ns / NS_PER_S + AROUND_A_LAUNCH_S,
         rules=rules_of(experiment.margin, planned_blocks(experiment, len(servers[0]))),
     )
 

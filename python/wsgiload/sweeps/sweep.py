@@ -56,7 +56,7 @@ from wsgiload.loads.descriptors import lowered_default, require_descriptors
 from wsgiload.loads.options import load_plan
 from wsgiload.program import command_line
 from wsgiload.report import with_answer, write_html
-from wsgiload.report.words import plural, trial_words
+from wsgiload.report.words import trial_words
 from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.run_lock import exclusive
 from wsgiload.results.store import RunDirectory
@@ -87,7 +87,6 @@ from wsgiload.sweeps.app_check import app_failure_of, environment_note, interpre
 from wsgiload.sweeps.cell import Bench, run_cell, run_launch
 from wsgiload.sweeps.intervene import further_runs, intervene, lifted, require_liftable
 from wsgiload.sweeps.outlook import Outlook, ranking_words
-from wsgiload.sweeps.race_schedule import RaceSchedule, race_schedule
 from wsgiload.sweeps.raced import NextLaunch, run_race
 
 
@@ -165,7 +164,6 @@ class _Sweep:
     cells: list[CellResult]
     concurrencies: dict[str, Concurrency | None] = field(default_factory=dict)
     interventions: tuple[InterventionResult, ...] | None = None
-    race: RaceSchedule | None = None
     patience: Patience = field(default_factory=Patience)
     # Before the first load, which would change them.
     host: HostFacts = field(default_factory=host_facts)
@@ -199,7 +197,7 @@ class _Sweep:
     def is_done(self, cell: Cell) -> bool:
         """Whether a valid trial exists, or no further one is allowed."""
         attempts = self.attempts(cell)
-        if not attempts or len(attempts) > self.experiment.procedure_of(cell.run).reruns:
+        if not attempts or len(attempts) > self.experiment.procedure.reruns:
             return bool(attempts)
         best = counted_attempt(attempts)
         return not self.may_repeat(best)
@@ -212,9 +210,7 @@ class _Sweep:
             return True
         if not is_discarded(best) and not is_disturbed(best):
             return False
-        # A race plans more trials than it runs.
-        planned = len(self.order) if self.race is None else len(self.cells)
-        return repeated(self.cells, self.experiment.runs) < max_reruns(planned)
+        return repeated(self.cells, self.experiment.runs) < max_reruns(len(self.order))
 
     def write_status(self, status: Status) -> Summary:
         summary = with_answer(analyse(self.summary(status)))
@@ -279,17 +275,15 @@ def _require_available(cpus: float | None) -> float | None:
 def run_sweep(
     experiment: Experiment,
     events: SweepEvents | None = None,
-    began_s: float | None = None,
 ) -> SweepResult:
     """Measure every cell and write the run directory.
 
     Raises UsageError before anything starts if the plan cannot be used. A failed server is a cell
-    with a failure; Ctrl-C ends the sweep with the results so far. A budget starts at ``began_s`` on
-    the monotonic clock, or now.
+    with a failure; Ctrl-C ends the sweep with the results so far.
     """
     if not experiment.bundled:
         experiment = replace(experiment, app_revision=revision_of(experiment.app_dir))
-    return _carry_out(experiment, events or SweepEvents(), None, began_s)
+    return _carry_out(experiment, events or SweepEvents(), None)
 
 
 def resume_sweep(
@@ -345,9 +339,7 @@ def _carry_out(
     experiment: Experiment,
     events: SweepEvents,
     earlier: _Earlier | None,
-    began_s: float | None = None,
 ) -> SweepResult:
-    began_s = time.monotonic() if began_s is None else began_s
     experiment.without_secrets()  # before any text can contain them
     variants = resolve_servers(experiment)
     check_loads(experiment)
@@ -377,8 +369,6 @@ def _carry_out(
         bench = Bench(setting, place.backend, place.janitor, running, events)
         cells = list(earlier.cells) if earlier is not None else []
         sweep = _Sweep(variants, order, bench, directory, events, cells)
-        if not experiment.is_race:
-            sweep.race = race_schedule(experiment, variants, cells, began_s)
         sweep.write_status(status)  # the state if nothing more can be written
         unused = unused_settings(experiment, variants)
         if unused is not None:
@@ -432,15 +422,11 @@ def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
     began_s = time.monotonic()
     with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
         for number, cell in enumerate(remaining, start=1):
-            if not _should_run(sweep, cell):
-                continue
 
             def estimate(
                 done: Sequence[Cell] = remaining[:number],
                 rest: Sequence[Cell] = remaining[number:] + further,
             ) -> float:
-                if sweep.race is not None:
-                    return sweep.race.left_s()
                 return remaining_s(done, time.monotonic() - began_s, rest, sweep.experiment)
 
             if not _run_place(sweep, cell, environments[cell.server], estimate):
@@ -471,33 +457,10 @@ def _run_race(sweep: _Sweep, environments: Environments) -> Status:
 
 
 def _announce(sweep: _Sweep, planned: Sequence[Cell]) -> None:
-    """Report the expected duration; for a race, the budget and the largest number of rounds."""
+    """Report the expected duration."""
     experiment = sweep.experiment
-    if sweep.race is None:
-        longest = longest_s(planned, experiment) + repeats_s(planned, experiment)
-        sweep.events.planned(len(planned), experiment_s(planned, experiment), longest)
-        return
-    first = experiment.qualifying
-    rounds = experiment.runs - (first.rounds if first is not None else 0)
-    sweep.events.message(
-        f"racing {len(sweep.variants)} servers: at most {plural(rounds, 'round')}, "
-        f"{sweep.race.left_s():.0f} s of budget left"
-    )
-
-
-def _should_run(sweep: _Sweep, cell: Cell) -> bool:
-    """Whether the cell is to be measured; only a race skips cells."""
-    if sweep.race is None:
-        return True
-    if not sweep.race.fits(cell):
-        return False
-    for text in sweep.race.new_drops(cell, sweep.cells):
-        sweep.events.message(text)
-    return sweep.race.wants(cell, sweep.cells)
-
-
-def _may_try(sweep: _Sweep, cell: Cell) -> bool:
-    return not sweep.is_done(cell) and (sweep.race is None or sweep.race.fits(cell))
+    longest = longest_s(planned, experiment) + repeats_s(planned, experiment)
+    sweep.events.planned(len(planned), experiment_s(planned, experiment), longest)
 
 
 def _run_place(
@@ -509,14 +472,11 @@ def _run_place(
     """Run one place of the plan, as often as necessary; False if an interrupt ends the sweep
     here."""
     place, count = sweep.order.index(cell) + 1, len(sweep.order)
-    while _may_try(sweep, cell):
+    while not sweep.is_done(cell):
         trial = replace(cell, attempt=len(sweep.attempts(cell)) + 1)
         sweep.events.outlook(_outlook(sweep, cell))
         sweep.events.cell_started(trial, place, count)
-        began_s = time.monotonic()
         record = _run_one(sweep, trial, environment)
-        if sweep.race is not None:
-            sweep.race.took(cell, time.monotonic() - began_s)
         if record.interrupted and not record.measured:
             return False
         with uninterrupted():
@@ -529,12 +489,9 @@ def _run_place(
 
 
 def _outlook(sweep: _Sweep, cell: Cell) -> Outlook:
-    """The next trial and the standings. A race may still skip the trial."""
-    race, later = sweep.race, sweep.order[sweep.order.index(cell) + 1 :]
-    upcoming = next((one for one in later if _may_try(sweep, one)), None)
-    if race is not None:
-        return Outlook(upcoming, race.standing(cell, sweep.cells), race.left_s())
-
+    """The next trial and the standings."""
+    later = sweep.order[sweep.order.index(cell) + 1 :]
+    upcoming = next((one for one in later if not sweep.is_done(one)), None)
     apps = {server: sweep.experiment.served(one.app).app for server, one in sweep.variants.items()}
     app, level = apps[cell.server], cell.level
     rivals = [server for server in sweep.variants if apps[server] == app]
@@ -555,7 +512,7 @@ def _launch(
     first = cells[0]
     log_path, variant = sweep.directory.server_log(first.id), sweep.variants[first.server]
     try:
-        settled = _settle(sweep, first.run, first.attempt)
+        settled = _settle(sweep, first.attempt)
         concurrency = _concurrency(sweep, variant, environment)
     except KeyboardInterrupt:
         return [CellRecord(first, environment, interrupted=True)]
@@ -565,9 +522,9 @@ def _launch(
     return records
 
 
-def _settle(sweep: _Sweep, run: int, attempt: int = 1) -> Settled | None:
+def _settle(sweep: _Sweep, attempt: int = 1) -> Settled | None:
     experiment = sweep.experiment
-    limit_ns = experiment.procedure_of(run).settle_before_ns(attempt)
+    limit_ns = experiment.procedure.settle_before_ns(attempt)
     if not limit_ns:
         return None
     return sweep.patience.settle(limit_ns, lambda: watch_host(experiment.port))
@@ -585,7 +542,7 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
         if isinstance(environment, WsgiloadError):
             record = CellRecord(cell, failure=failure_of(environment))
         else:
-            _settle(sweep, cell.run)
+            _settle(sweep)
             sweep.events.message(
                 f"{trial_words(cell.id)}, {'with' if half == 'limited' else 'without'} its CPU "
                 "limit"
