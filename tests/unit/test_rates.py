@@ -101,7 +101,7 @@ def test_with_an_objective_rates_are_fractions_of_the_highest_goodput(
     assert loops == [
         "[closed loop] slow … 100/s",
         "[closed loop] quick … 487/s",
-        "[closed loop] broken … 0/s",
+        "[closed loop] broken … failed",
     ]
     assert last == "rates: 150/s, 240/s, 340/s, 410/s, 460/s"
 

@@ -106,7 +106,8 @@ def with_found_rates(experiment: Experiment, log: Callable[[str], None]) -> Expe
         began_ns = time.monotonic_ns()
         for server, count in users.items():
             cell = trials.carry_out(TrialPlan(server, Level(connections=count), 1, CLOSED_LOOP_NS))
-            log(f"[closed loop] {server} … {format_measured_per_s(_goodput_per_s(cell))}")
+            reached = format_measured_per_s(_goodput_per_s(cell))
+            log(f"[closed loop] {server} … {'failed' if cell.failure is not None else reached}")
         took_ns = time.monotonic_ns() - began_ns
         trials.write_summary("complete")
         trials.directory.write_run(_run_of(initial, trials, host))
@@ -188,7 +189,7 @@ def _without_response(cells: Sequence[CellResult]) -> WsgiloadError:
     ]
     failures = [cell.failure.message for cell in by_servers or cells if cell.failure is not None]
     kind = ServerError if by_servers else LoadError
-    return kind(
-        failures[0] if failures else "no configuration gave a correct response",
-        "measure at a low rate first, such as --rates 10",
-    )
+    if failures:
+        return kind(failures[0])  # with its own fix
+    fix = "measure at a low rate first, such as --rates 10"
+    return kind("no configuration gave a correct response", fix)
