@@ -73,6 +73,7 @@ pub struct Batches {
     to_ns: u64,
     length_ns: u64,
     /// Correct responses by batch and bucket.
+    #[serde(with = "non_zero")]
     counts: Vec<u32>,
     /// All other completions by batch.
     failed: Vec<u64>,
@@ -80,6 +81,29 @@ pub struct Batches {
     /// Number of requests in the system when the measurement began.
     carried_in: u64,
     stays: Stays,
+}
+
+/// Most buckets are empty: only the others travel, each with its place.
+mod non_zero {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::{BATCHES, BUCKETS};
+
+    pub fn serialize<S: Serializer>(counts: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
+        let places = counts.iter().enumerate();
+        serializer.collect_seq(places.filter(|(_, count)| **count > 0))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
+        let mut counts = vec![0; BATCHES * BUCKETS];
+        for (place, count) in Vec::<(usize, u32)>::deserialize(deserializer)? {
+            *counts
+                .get_mut(place)
+                .ok_or_else(|| D::Error::custom("a bucket beyond the last"))? = count;
+        }
+        Ok(counts)
+    }
 }
 
 impl Batches {
