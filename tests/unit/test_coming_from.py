@@ -14,7 +14,7 @@ from wsgiload.cli import run, wsgiload
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 WSGILOAD_COMMANDS = re.findall(r"`(wsgiload (?:load|sweep|compare) [^`]+)`", PAGE)
-TOOLS = {"wrk", "wrk2", "ab", "httperf", "hey", "oha", "FunkLoad"}
+TOOLS = {"wrk", "wrk2", "ab", "httperf", "hey", "oha"}
 # Files used by the command lines.
 FILES = {
     "shop.targets": "GET /\n",

@@ -23,10 +23,10 @@ _HEADER = """# Options
 Generated from the declarations of the options by `make schemas`; do not edit.
 
 The options of `wsgiload sweep`, `load` and `capacity`; `run` and `reproduce` have those of \
-`sweep`. Each can be set by its flag, by the variable `WSGILOAD_` and its key in \
-capitals, and by its key in [wsgiload.toml](your-app.md). In Python, the keys are the arguments of \
-the functions and the fields of [the options objects](python.md). A key is the long flag with `_` \
-for `-`; where it is not, it stands behind the flags.
+`sweep`. An option without a command is of all three. Each can be set by its flag, by the variable \
+`WSGILOAD_` and its key in capitals, and by its key in [wsgiload.toml](your-app.md). In Python, \
+the keys are the arguments of the functions and the fields of [the options objects](python.md). A \
+key is the long flag with `_` for `-`; where it is not, it stands behind the flags.
 """
 
 
@@ -36,10 +36,9 @@ def options_page() -> str:
     for section in get_args(Section):
         parts.append(f"## {section}\n")
         commands_by_text = sorted(_commands_by_text(section).items())
-        parts += [
-            f"- {flags} ({', '.join(names)}): {text}"
-            for (_, flags, text), names in commands_by_text
-        ]
+        for (_, flags, text), names in commands_by_text:
+            commands = "" if len(names) == len(COMMANDS) else f" ({', '.join(names)})"
+            parts.append(f"- {flags}{commands}: {text}")
         parts.append("")
     return "\n".join(parts)
 
