@@ -55,7 +55,8 @@ def outcome_words(race: Race, leader: str, what: str, lead: str, margin: float) 
         parts.append(f"Behind: {_listed(_with_ratio(behind))}.")
     failed = [one.server for one in race.standings if one.relation == "failed"]
     if failed:
-        parts.append(f"{words.join_words(failed)} failed.")
+        names = words.join_words(failed)
+        parts.append(f"{names} dropped out: requests failed, or the rate was not sustained.")
     return " ".join(parts)
 
 
