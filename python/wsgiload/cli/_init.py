@@ -37,8 +37,8 @@ memory = "512MiB"
 # expect-regex = "."
 
 [sweep]
-# Requests per second: what you expect, and more.
-rates = [50, 100, 200]
+# Requests per second; without this line, those at which the servers differ:
+# rates = [50, 100, 200]
 # From `wsgiload servers list`; without this line, all that need no system packages:
 # servers = {servers}
 # The slowest acceptable response time; asks for the leanest configuration that keeps it:
