@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -53,19 +54,20 @@ def test_an_interrupted_race_is_resumed_and_recommends_the_leanest_setting_withi
     assert summary["answer"]["command_line"].endswith("hello:app")
 
 
-REFSRV = "target/release/refsrv --listen {address} --hold"
+REFSRV = Path(__file__).parents[2] / "target/release/refsrv"
+
+
+def holding(**holds: str) -> list[str]:
+    """A server for each of these response times."""
+    started = {name: f"{REFSRV} --listen {{address}} --hold {hold}" for name, hold in holds.items()}
+    return [word for name in started for word in ("--command", f"{name}={started[name]}")]
 
 
 @needs_reference
 def test_the_default_run_decides_and_starts_each_server_once_for_all_rates(
     command: Command,
 ) -> None:
-    root = Path(__file__).parents[2]
-    servers = [
-        word
-        for name, hold in (("fast", "1ms"), ("slow", "60ms"))
-        for word in ("--command", f"{name}={root / REFSRV} {hold}")
-    ]
+    servers = holding(fast="1ms", slow="60ms")
     result = command.run("sweep", *servers, "--rates", "500,1000", "--budget", "60s")
     assert result.code == 0, result.err
 
@@ -82,3 +84,26 @@ def test_the_default_run_decides_and_starts_each_server_once_for_all_rates(
     assert {first["rate"], second["rate"]} == {500, 1000}
     logs = {path.name for path in (only_run(command) / "server").glob("fast*#1.log")}
     assert len(logs) == 1, "one launch"
+
+
+@needs_reference
+def test_without_rates_they_follow_from_closed_loops_within_the_budget(command: Command) -> None:
+    began_s = time.monotonic()
+    result = command.run("sweep", *holding(fast="5ms", slow="60ms"), "--budget", "60s")
+    assert time.monotonic() - began_s < 75
+    assert result.code == 0, result.err
+
+    summary = result.summary
+    low, high = summary["experiment"]["rates"]
+    # Of 16 users, and 2 blocks of 2 servers at the lower rate in a quarter of the budget.
+    assert 0.3 * 3200 < high < 0.75 * 3200
+    assert low == 290
+    assert summary["experiment"]["budget_s"] == 60
+    race = next(one for one in summary["races"] if one["rate"] == high)
+    assert (race["outcome"], race["contenders"]) == ("winner", ["fast"])
+
+    [found] = (command.folder / ".wsgiload" / "runs").glob("*-rates-*")
+    loops = json.loads((found / "run.json").read_text())["closed_loops"]
+    assert [one["server"] for one in loops] == ["fast", "slow"]
+    plan = json.loads((result.run_dir / "run.json").read_text())["plan"]
+    assert 5e9 < plan["closed_loops_ns"] < 30e9
