@@ -94,7 +94,6 @@ audit-dependencies: $(VENV)/.installed ## Check licenses, sources and known vuln
 schemas: build ## Regenerate the types of plans, the JSON Schemas, and what docs/ says of options, keys, checks, alarms and fingerprints
 	$(BIN)/python -m wsgiload.documents.generate .
 	$(BIN)/python -m wsgiload.cli.reference .
-	$(BIN)/python -m wsgiload.cli._finding_pages .
 
 build: $(VENV)/.built ## Build .venv with wsgiload, target/release/loadgen and target/release/refsrv
 

@@ -25,11 +25,7 @@ from studies.judges import (
     steady,
 )
 from studies.runs import Results
-from studies.setup_judges import (
-    does_not_explain,
-    fails_with_small_backlog,
-    unaffected_by_order,
-)
+from studies.setup_judges import does_not_explain, fails_with_small_backlog, unaffected_by_order
 from wsgiload import LoadReport, Summary
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from wsgiload.documents.experiment_facts import ExperimentFacts
+from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.units import NS_PER_S, parse_duration_ns, parse_rates
 
 FULL, QUICK = "full", "quick"

@@ -12,8 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from statistics import fmean
 from typing import TypeAlias, TypeVar
 
-from wsgiload.statistics.effect import Interval
-from wsgiload.statistics.student import t_quantile
+from wsgiload.statistics.effect import Interval, t_quantile
 
 # Position and observed value.
 Point: TypeAlias = tuple[float, float]

@@ -13,11 +13,7 @@ from pathlib import Path
 
 from wsgiload.account import trusting_folder
 from wsgiload.analysis.objective import parse_objective
-from wsgiload.capacity_search.rates import (
-    require_possible_rates,
-    require_rates,
-    with_found_rates,
-)
+from wsgiload.capacity_search.rates import require_possible_rates, require_rates, with_found_rates
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.plan import ResourceLimits

@@ -12,7 +12,7 @@ IMPORTING = RLock()
 """Held while a public name is imported."""
 
 BUILDING = RLock()
-"""Held while the description of a type is built; see ``documents.typed``."""
+"""Held while the description of a type is built; see ``documents.base``."""
 
 
 def _acquire() -> None:

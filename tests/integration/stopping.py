@@ -29,8 +29,7 @@ PREFIX = f"{Path(wsgiload.__file__).parent}/"
 # The functions that set up, store and clean up a cell and its environment, by module.
 STEPS_OF = {
     "serving/groups.py": {"chosen_place", "fresh_group"},
-    "serving/preparation.py": {"prepared"},
-    "serving/lifecycle.py": {"serving"},
+    "serving/lifecycle.py": {"prepared", "serving"},
     "serving/launch.py": {"ServerProcess.start", "ServerProcess.stop"},
     "serving/log.py": {"output_log", "OutputLog.__init__", "OutputLog.close"},
     "scratch.py": {"scratch_folder", "_remove"},

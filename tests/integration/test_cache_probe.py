@@ -9,7 +9,7 @@ import pytest
 
 from wsgiload.documents.load_plan import RequestPlan, WeightedRequest
 from wsgiload.loads.request import Request
-from wsgiload.serving.cache_probe import PAIRS, probe_cache
+from wsgiload.serving.exchange import PAIRS, probe_cache
 
 from .target import CountingServer
 

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
 # An A/A test: one server under two names.
 ARGS = shlex.split("--servers wsgiref,again=wsgiref --rates 100 --runs 2 --seed 3 --duration 1s")
-BRIEFLY = ("--warmup", "0s", "--cooldown", "0s", "--settle", "0s", "--reruns", 0)
+BRIEFLY = ("--warmup", "0s", "--cooldown", "0s", "--settle", "0s")
 
 
 def wait_for_load(command: Command, running: RunningCommand, cell: int) -> None:

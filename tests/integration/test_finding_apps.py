@@ -60,7 +60,8 @@ def failure(result: CommandResult) -> str:
 def test_a_factory_is_called_by_every_kind_of_server(command: Command) -> None:
     folder = copied(command, "factory")
     words = ("shop:create_app('a greeting')", "--servers", SERVERS)
-    result = command.run("sweep", *words, "--expect-regex", "^a greeting$", *BRIEFLY, cwd=folder)
+    command.settings["expect_regex"] = "^a greeting$"
+    result = command.run("sweep", *words, *BRIEFLY, cwd=folder)
     require_ok(result, 6)
 
 
@@ -128,8 +129,8 @@ def test_a_workspace_package_uses_the_environment_of_its_workspace(
     assert result.messages[0].endswith("did you mean `--pythonpath src web.wsgi:application`?")
     assert f"{workspace}/.venv/bin/python" in result.messages[0]
 
-    body = ("--expect-regex", "^hi 42$")
-    result = command.run("sweep", "--pythonpath", "src", *body, *words, cwd=folder)
+    command.settings["expect_regex"] = "^hi 42$"
+    result = command.run("sweep", "--pythonpath", "src", *words, cwd=folder)
     require_ok(result, 2)
 
 
@@ -138,7 +139,8 @@ def test_pythonpath_is_not_passed_on_and_the_warning_names_the_option(command: C
     (folder / "lib").mkdir()
     (folder / "lib" / "greeting.py").write_text("TEXT = 'hi'\n")
     (folder / "web.py").write_text("import greeting, shop\napp = shop.create_app(greeting.TEXT)\n")
-    words = ("web:app", "--servers", "wsgiref", "--expect-regex", "^hi$", *BRIEFLY[:-1])
+    command.settings["expect_regex"] = "^hi$"
+    words = ("web:app", "--servers", "wsgiref", *BRIEFLY[:-1])
     program = ["env", "PYTHONPATH=lib", str(SCRIPT)]
 
     result = command.run("sweep", *words, cwd=folder, program=program)
@@ -217,9 +219,10 @@ def test_the_ready_timeout_limits_the_import_of_the_app(command: Command) -> Non
     words = ("slow:app", "--servers", "waitress", *BRIEFLY)
     require_ok(command.run("sweep", *words, cwd=folder), 1)
 
-    result = command.run("sweep", *words, "--ready-timeout", "1s", cwd=folder)
+    command.settings["ready_timeout"] = "1s"
+    result = command.run("sweep", *words, cwd=folder)
     assert result.code == 97
-    assert "importing slow did not finish within 1 s; raise --ready-timeout" in result.out
+    assert "importing slow did not finish within 1 s; set WSGILOAD_READY_TIMEOUT=2m" in result.out
 
 
 def test_an_import_that_exceeds_the_memory_limit_is_reported(command: Command) -> None:

@@ -19,15 +19,7 @@ from tests.selection import IS_LONG, SEED
 from wsgiload.limits import v1
 
 from .command import Command
-from .kill_table import (
-    Place,
-    Row,
-    make_template,
-    record_steps,
-    rows_at,
-    run_rows,
-    separate_place,
-)
+from .kill_table import Place, Row, make_template, record_steps, rows_at, run_rows, separate_place
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 

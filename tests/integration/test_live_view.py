@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from wsgiload.host.cpus import CpuPlan, available_cpus
-from wsgiload.loads.drive import drive
+from wsgiload.loads.drive import ProgressFile, drive
 from wsgiload.loads.handle import Handle
 from wsgiload.loads.options import Level, LoadSettings, load_plan
-from wsgiload.loads.progress import ProgressFile
 from wsgiload.loads.request import Request
 from wsgiload.units import NS_PER_S
 

@@ -18,7 +18,7 @@ BUDGET_S = 90
 RACE = (
     *("--servers", "wsgiref,waitress", "--grid", "threads=1,2", "--rates", "40,80"),
     *("--slo", "p99<5s", "--budget", f"{BUDGET_S}s", "--duration", "1s", "--warmup", "0s"),
-    *("--cooldown", "0s", "--settle", "0s", "--reruns", 0),
+    *("--cooldown", "0s", "--settle", "0s"),
 )
 
 

@@ -36,7 +36,7 @@ def config(tmp_path: Path) -> Path:
 def test_a_service_is_sampled_and_runs_outside_the_servers_limits(
     command: Command, config: Path
 ) -> None:
-    words = ("--config", config, *BRIEFLY, "--runs", 2, "--settle", "0s", "--reruns", 0)
+    words = ("--config", config, *BRIEFLY, "--runs", 2, "--settle", "0s")
     result = command.run("sweep", *words, cwd=config.parent)
 
     assert sorted(result.cells) == ["prod@20#1", "prod@20#2"]

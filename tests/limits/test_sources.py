@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wsgiload.attribution.steps import Step
+from wsgiload.attribution.spans import Step
 from wsgiload.limits.files import EVERY_PERIOD_NS
 from wsgiload.limits.model import Backend, Limits
 from wsgiload.limits.v1 import CONTROLLERS, V1Backend

@@ -29,8 +29,7 @@ from wsgiload.errors import UsageError
 from wsgiload.findings.alarms import ServerUse
 from wsgiload.findings.trial import Waits
 from wsgiload.limits.model import Counters
-from wsgiload.sampling.memory_growth import MemoryGrowth
-from wsgiload.sampling.resources import summarise
+from wsgiload.sampling.resources import MemoryGrowth, summarise
 from wsgiload.sampling.sampler import Sample
 from wsgiload.units import parse_margin
 
@@ -324,7 +323,7 @@ ORDER = (
         "another process took the port of one of two servers in every attempt",
         lambda: sweep([trial("good"), failed("bad", "port", f"bad {_TAKEN}")]),
         [r"good.* sustains 1,000/s", r"bad .*(failed|no valid result)"],
-        [r"only server that sustains", r"--ready-timeout"],
+        [r"only server that sustains", r"READY_TIMEOUT"],
         command_of="good",
     ),
     Case(
@@ -591,7 +590,7 @@ CAUSES = (
             ]
         ),
         [r"OOM-killed 3 processes", r"[Rr]aise --memory"],
-        [r"--ready-timeout", r"lower --rates"],
+        [r"READY_TIMEOUT", r"lower --rates"],
     ),
     _control("a server near its memory limit", evidence=Evidence(steps=steps(), oom_kills=0)),
     _cause(

@@ -28,13 +28,9 @@ from wsgiload.analysis.recommend import recommend_capacity
 from wsgiload.analysis.recommendations import recommendations
 from wsgiload.attribution.evidence import Evidence
 from wsgiload.attribution.fingerprints import find_fingerprints
-from wsgiload.attribution.steps import Step
+from wsgiload.attribution.spans import Step
 from wsgiload.capacity_search.result import ServerSearch, exit_code, server_result
-from wsgiload.documents.attribution_result import (
-    AttributionResult,
-    ExposureResult,
-    ShareInterval,
-)
+from wsgiload.documents.attribution_result import AttributionResult, ExposureResult, ShareInterval
 from wsgiload.documents.capacity import CapacityResult, ServerCapacity
 from wsgiload.documents.cell_result import (
     CellFailure,

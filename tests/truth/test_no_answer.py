@@ -70,10 +70,11 @@ def test_the_cause_is_named_in_words(
             one = prefix + text.replace("PORT", port)
             one = f"sh -c {shlex.quote(f'{one} &')}" if ending == "daemon" else one
             words += ["--command", f"own-{name}={one}"]
+        command.settings["ready_timeout"] = "4s"
         result = command.run(
             *("sweep", *words, "--env", f"ENDING={ending}", "--memory", "160MiB", "--no-verbose"),
             *("--rates", "20", "--duration", "1s", "--warmup", "0s", "--cooldown", "0s"),
-            *("--ready-timeout", "4s", "--timeout", "1s", "--settle", "0s", "--quiet"),
+            *("--timeout", "1s", "--settle", "0s", "--quiet"),
         )
 
     failures = {cell["server"]: (cell["failure"] or {}) for cell in result.cells.values()}
@@ -82,8 +83,8 @@ def test_the_cause_is_named_in_words(
     wrong = {name: text for name, text in messages.items() if not _is_named(ending, text)}
     assert not wrong, wrong
     assert result.code == 97
-    assert not re.search(r"--ready-timeout", result.out)
+    assert not re.search(r"READY_TIMEOUT", result.out)
 
 
 def _is_named(ending: str, message: str) -> bool:
-    return "--ready-timeout" not in message and bool(re.search(CAUSES[ending], message, re.I))
+    return "READY_TIMEOUT" not in message and bool(re.search(CAUSES[ending], message, re.I))

@@ -53,7 +53,7 @@ RESULT_OF = {
     "wrk-100.txt": "wrk-healthy.txt",
     "results/ab.txt": "ab-slow.txt",
 }
-BRIEFLY = "--rates 20 -d 1s --warmup 0s --cooldown 0s --settle 0s --reruns 0 --servers waitress"
+BRIEFLY = "--rates 20 -d 1s --warmup 0s --cooldown 0s --settle 0s --servers waitress"
 # What is printed, by the commands that print it. Fixed run directories are made by ``folder``.
 SOURCES = (
     *(f"{name} --help" for name in ("sweep", "load", "capacity", "compare", "report", "run")),

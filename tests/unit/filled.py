@@ -11,17 +11,9 @@ import msgspec
 
 from wsgiload._loadgen import Histogram
 from wsgiload.documents.cell_result import AppliedLimits, CellResult, ServerSettings
-from wsgiload.documents.experiment_facts import ExperimentFacts
-from wsgiload.documents.load_report import (
-    Bounds,
-    Distribution,
-    Outcomes,
-    Rates,
-    Reason,
-    Verdict,
-)
+from wsgiload.documents.load_report import Bounds, Distribution, Outcomes, Rates, Reason, Verdict
 from wsgiload.documents.resources import ResourceUse
-from wsgiload.documents.summary import Summary
+from wsgiload.documents.summary import ExperimentFacts, Summary
 
 Json = dict[str, Any]
 

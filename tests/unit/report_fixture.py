@@ -22,9 +22,8 @@ import msgspec
 from wsgiload import Histogram
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode, read
-from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import Summary
+from wsgiload.documents.summary import ExperimentFacts, Summary
 
 RATES = (1000, 2000, 3000)
 DURATION_S = 20

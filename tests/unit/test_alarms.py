@@ -25,9 +25,9 @@ from wsgiload.findings.alarms import ServerUse, alarms_of_cell, alarms_of_load
 from wsgiload.findings.finding import Fired
 from wsgiload.findings.over_cells import alarms_over_cells, flat_throughput, runs_differ
 from wsgiload.limits.model import Counters
-from wsgiload.sampling.memory_growth import memory_growth
+from wsgiload.sampling.resources import memory_growth
 from wsgiload.sampling.sampler import Sample
-from wsgiload.serving.cache_probe import CacheProbe
+from wsgiload.serving.exchange import CacheProbe
 
 from .canned_load import canned_load
 from .filled import distribution, filled_cell, times, verdict

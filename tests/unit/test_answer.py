@@ -31,7 +31,7 @@ from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.command_line import start_of_cell, to_paste, to_run
 from wsgiload.report.first_screen import first_screen, markdown, print_first_screen, table_of
-from wsgiload.report.ranked_figures import figure_words
+from wsgiload.report.recommendation import figure_words
 from wsgiload.units import level_words
 
 from .filled import distribution, filled_summary, outcomes, rates, reason, resources, verdict

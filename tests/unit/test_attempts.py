@@ -5,12 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from wsgiload.analysis.aggregate import ServerLevel, counted_runs, figure_of
-from wsgiload.analysis.attempts import (
-    counted_attempt,
-    counted_attempts,
-    is_disturbed,
-    repeated,
-)
+from wsgiload.analysis.attempts import counted_attempt, counted_attempts, is_disturbed, repeated
 from wsgiload.documents.cell_result import CellFailure, CellResult
 
 from .filled import reason, verdict

@@ -13,10 +13,17 @@ import pytest
 
 import wsgiload.attribution
 from wsgiload.attribution import Measured, attribute, other_cpu_ratio, spans
-from wsgiload.attribution.evidence import Evidence, balance_of, stalls_of
-from wsgiload.attribution.exposure import Tail, exposure, overlaps, tail_of
+from wsgiload.attribution.evidence import (
+    Evidence,
+    Tail,
+    balance_of,
+    exposure,
+    overlaps,
+    stalls_of,
+    tail_of,
+)
 from wsgiload.attribution.fingerprints import FINGERPRINTS, find_fingerprints
-from wsgiload.attribution.steps import Step, steps_of
+from wsgiload.attribution.spans import Step, steps_of
 from wsgiload.documents.load_report import ClockReading, Flights
 from wsgiload.limits.model import Counters
 from wsgiload.report import coincidence

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from wsgiload.audit.audit import audit, read_files
 from wsgiload.audit.findings import FINDINGS
-from wsgiload.audit.read import Stated
+from wsgiload.audit.read import Stated, audit, read_files
 from wsgiload.audit.run import Part, Run
 from wsgiload.audit.tools import TOOLS
 from wsgiload.cli import run

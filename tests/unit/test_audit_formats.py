@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.audit.audit import audit, read_files
-from wsgiload.audit.read import Stated
+from wsgiload.audit.read import Stated, audit, read_files
 from wsgiload.cli import run
 from wsgiload.documents.audit import AuditReport
 

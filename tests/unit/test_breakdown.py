@@ -10,8 +10,7 @@ import pytest
 from wsgiload.documents.load_report import Flights, LoadReport
 from wsgiload.report import breakdown
 from wsgiload.report.cells import Sweep, read_sweep
-from wsgiload.report.load_digest import LoadDigest, digest_of
-from wsgiload.report.run_files import RunFiles, read_run
+from wsgiload.report.run_files import LoadDigest, RunFiles, digest_of, read_run
 
 from .report_fixture import read_load, write_run
 

@@ -24,11 +24,10 @@ import pytest
 from wsgiload import RequestOptions, ServerOptions
 from wsgiload.catalogue.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.cli import run
-from wsgiload.cli._descriptions import descriptions
+from wsgiload.cli._declared import descriptions
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.plan import Experiment, experiment_facts
-from wsgiload.experiment.public_request import public_request
-from wsgiload.experiment.stored_secrets import restore_secrets
+from wsgiload.experiment.stored_secrets import public_request, restore_secrets
 from wsgiload.loads.request import Request
 
 DOCS = Path(__file__).parents[2] / "docs"

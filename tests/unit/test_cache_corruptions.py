@@ -34,7 +34,7 @@ from wsgiload.environments.provision import LockedEnvironment, provision
 from wsgiload.errors import EXIT_OK, ProvisionError
 from wsgiload.experiment import redaction
 from wsgiload.host.facts import host_facts
-from wsgiload.loads.generator import require_possible
+from wsgiload.loads.build import require_possible
 from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.request import Request
 from wsgiload.serving.check import CheckResult

@@ -15,18 +15,18 @@ from wsgiload.calibration.noise_floor import (
     machine_of,
     store_calibration,
 )
-from wsgiload.documents.calibration import Calibration, MachineFacts, NoiseFloorQuantiles
 from wsgiload.documents.load_plan import NoiseFloor
 from wsgiload.documents.load_report import Distribution, Level, LoadReport, Reason, Verdict
+from wsgiload.documents.run_info import Calibration, MachineFacts, NoiseFloorQuantiles
 from wsgiload.errors import UsageError
 from wsgiload.host.facts import host_facts
 from wsgiload.loads import reference_server
-from wsgiload.loads.generator import require_possible
+from wsgiload.loads.build import require_possible
 from wsgiload.loads.options import Level as LoadLevel
 from wsgiload.loads.options import LoadSettings, load_plan
 from wsgiload.loads.reference_server import find_reference_server
 from wsgiload.loads.request import Request
-from wsgiload.report.calibration import bias_sentences
+from wsgiload.report.preflight import bias_sentences
 from wsgiload.units import NS_PER_S
 
 from .canned_load import canned_load

@@ -17,12 +17,7 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from wsgiload.analysis.objective import parse_objective
-from wsgiload.capacity_search.run import (
-    USUAL_RERUNS,
-    CapacityPlan,
-    CapacityResult,
-    run_capacity,
-)
+from wsgiload.capacity_search.run import USUAL_RERUNS, CapacityPlan, CapacityResult, run_capacity
 from wsgiload.capacity_search.trials import TrialPlan
 from wsgiload.documents.capacity import CapacityResult as CapacityDocument
 from wsgiload.documents.cell_result import CellFailure, CellResult

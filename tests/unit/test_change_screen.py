@@ -13,7 +13,7 @@ from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.summary import Summary
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.change_screen import MAX_ROWS, change_screen
+from wsgiload.report.change import MAX_ROWS, change_screen
 
 from .invented_cells import experiment
 from .report_fixture import summary_of

@@ -11,7 +11,7 @@ import pytest
 
 from wsgiload.catalogue.contract import Variant
 from wsgiload.serving import check
-from wsgiload.serving.check_heads import COOKIE, HEAD_BYTES
+from wsgiload.serving.conformance import COOKIE, HEAD_BYTES
 from wsgiload.serving.exchange import Response
 
 REMAINING_FIELDS = "https\n192.0.2.7\nshop.example"

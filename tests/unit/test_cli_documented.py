@@ -11,15 +11,9 @@ from pathlib import Path
 import click
 import pytest
 
-from wsgiload import (
-    LoadOptions,
-    RequestOptions,
-    ServerOptions,
-    SweepOptions,
-    TransportOptions,
-)
+from wsgiload import LoadOptions, RequestOptions, ServerOptions, SweepOptions, TransportOptions
 from wsgiload.cli import run, wsgiload
-from wsgiload.cli._descriptions import described, descriptions
+from wsgiload.cli._declared import described, descriptions
 
 LOADGEN = Path(__file__).parents[2] / "target" / "release" / "loadgen"
 
@@ -27,18 +21,17 @@ LOADGEN = Path(__file__).parents[2] / "target" / "release" / "loadgen"
 BOTH = """
     --rate --connections --duration --warmup --header --method --body --body-file --targets
     --sessions --timeout --deadline --arrivals --keepalive --on-busy --max-connections
-    --max-pending --threads --check-threshold --precision --seed --threshold --json --quiet
+    --threads --seed --threshold --json --quiet
     --config --dry-run -R -c -d -H -X -b
 """
 LOAD_ONLY = """
     --attach-cgroup --attach-pid --unix-socket --source-addresses --http2 --streams --http1.0
-    --insecure --ca-file --ramp --steps --replay --replay-speed --max-duration --html
-    --requests --reruns --processes
+    --insecure --ca-file --max-pending --check-threshold --precision --ramp --steps --replay
+    --replay-speed --max-duration --html --requests --reruns --processes
 """
 SWEEP_ONLY = """
     --rates --runs --servers --cpus --memory --pids --limits --server-cpus --client-cpus --out
-    --html --chdir --python --app-name --compare --aggregate --settle --reruns --resume
-    --warmup-requests -o
+    --html --chdir --python --app-name --compare --settle --resume -o
 """
 
 # implemented by the orchestrator only
@@ -103,8 +96,7 @@ def test_sweep_has_the_documented_flags() -> None:
 def test_capacity_has_the_applicable_flags_of_sweep() -> None:
     capacity_only = "--slo --slo-strict --url --width"
     fixed_by_the_search = """
-        --rate --rates -R --connections -c --runs --html --check-threshold --precision --compare
-        --aggregate --resume --warmup-requests
+        --rate --rates -R --connections -c --runs --html --compare --resume
     """
     shared = set(f"{BOTH} {SWEEP_ONLY}".split()) - set(fixed_by_the_search.split())
     assert (shared | set(capacity_only.split())) - flags(COMMANDS["capacity"]) == set()
@@ -189,8 +181,9 @@ LOAD = ["load", "http://127.0.0.1:9/"]
             "/nonexistent/run.json cannot be read: No such file or directory",
         ),
         (
-            ["sweep", "--connections", "5", "--warmup-requests", "9"],
-            "--warmup-requests requires --rates; use --warmup",
+            ["sweep", "--warmup-requests", "9"],
+            "--warmup-requests is not an option of `wsgiload sweep`; set warmup_requests in "
+            "wsgiload.toml, or WSGILOAD_WARMUP_REQUESTS=9",
         ),
         (
             ["sweep", "--servers", "gunicorn=waitress", "--dry-run", "--json", "-"],
@@ -273,8 +266,9 @@ LOAD = ["load", "http://127.0.0.1:9/"]
             "app-calls.warn: only `wsgiload sweep` runs the check app-calls; omit it",
         ),
         (
-            ["sweep", "--check-threshold", "app-calls.wran=1"],
-            "app-calls has no threshold 'wran'; choose warn or invalid",
+            ["capacity", "--slo", "p99<1s", "--store-secrets"],
+            "--store-secrets is not an option of `wsgiload capacity`; set store_secrets in "
+            "wsgiload.toml, or WSGILOAD_STORE_SECRETS=1",
         ),
         (
             [*LOAD, "--config", "/nonexistent"],

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from wsgiload import LoadReport, Reason, Report, Verdict
 from wsgiload.attribution.host_disturbance import HostSeconds
-from wsgiload.cli import _load, _load_attempts, run
+from wsgiload.cli import _load, _load_parts, run
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import Outcomes
 
@@ -225,7 +225,7 @@ def test_a_disturbed_load_is_repeated_and_its_maximum_duration_announced(
 ) -> None:
     disturbed_s = iter([4.0, 0.0])
     monkeypatch.setattr(_load, "host_seconds", lambda *_: HostSeconds(next(disturbed_s), {}))
-    monkeypatch.setattr(_load_attempts, "settle", lambda *_: None)
+    monkeypatch.setattr(_load_parts, "settle", lambda *_: None)
 
     arguments = ["load", URL, "-R", "5", "-d", "10s", "--warmup", "0s", "--reruns", "2"]
     assert run([*arguments, "--json", "-"]) == 0

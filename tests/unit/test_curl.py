@@ -13,7 +13,7 @@ from wsgiload.cli import run
 from wsgiload.documents.load_plan import RequestPlan
 from wsgiload.errors import UsageError
 from wsgiload.loads.curl import targets_of_curl
-from wsgiload.loads.mix import targets_of
+from wsgiload.loads.request import targets_of
 from wsgiload.loads.targets_text import ImportedTargets
 
 FROM_CHROME = r"""curl 'https://shop.example/api/cart?add=7&q=caf%C3%A9' \

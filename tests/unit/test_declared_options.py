@@ -89,6 +89,48 @@ def test_an_option_is_set_in_three_ways(
     assert json.loads(capsys.readouterr().out)["deadline_ns"] == 250_000_000
 
 
+@pytest.mark.parametrize(
+    ("setting", "words", "message"),
+    [
+        ("port=80000", "", "80000 is out of range"),
+        ("check_threshold=app-calls.wran=1", "", "app-calls has no threshold 'wran'; choose warn"),
+        ("warmup_requests=9", "--connections 5", "warmup_requests requires --rates; use --warmup"),
+        ("expect_length=5", "--grid app=cpu", "--grid app= and expect_length are mutually"),
+        ("python_version=3.11", "--grid python=3.11", "--grid python= and python_version are mut"),
+        ("intervene=cpu", "--rates 100 --budget 5m", "--budget and intervene are mutually"),
+    ],
+)
+def test_a_setting_is_checked_like_an_option(
+    setting: str,
+    words: str,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key, _, value = setting.partition("=")
+    monkeypatch.setenv(f"WSGILOAD_{key.upper()}", value)
+    assert run(["sweep", *words.split(), "--dry-run"]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("by", ["key", "variable"])
+def test_a_setting_has_no_flag_but_a_key_and_a_variable(
+    by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["sweep", "--servers", "waitress", "--dry-run"]
+    assert run([*words, "--name", "my shop"]) == 2
+    refusal = capsys.readouterr().err
+    assert "set name in wsgiload.toml, or WSGILOAD_NAME='my shop'" in refusal
+
+    if by == "key":
+        Path("wsgiload.toml").write_text('[sweep]\nname = "my shop"\n')
+    else:
+        monkeypatch.setenv("WSGILOAD_NAME", "my shop")
+    assert run([*words, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "my-shop"
+
+
 def test_the_facts_have_every_option_that_was_set_and_null_for_those_without_effect() -> None:
     load = LoadSettings(duration_ns=1, deadline=0.5, threads=2, think_time=3.0, seed=9)
     facts = experiment_facts(replace(EXPERIMENT, load=load), ())

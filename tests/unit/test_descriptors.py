@@ -8,7 +8,7 @@ import pytest
 
 from wsgiload.errors import UsageError
 from wsgiload.experiment.build import SweepSpec, experiment_of
-from wsgiload.loads.descriptors import lowered_default
+from wsgiload.loads.options import lowered_default
 from wsgiload.loads.public_options import LoadOptions
 from wsgiload.sweeps.sweep import check_loads
 

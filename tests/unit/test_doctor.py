@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from wsgiload.doctor import checks as doctor
-from wsgiload.doctor.busy_processes import busiest, process_ticks
 from wsgiload.doctor.checks import CpuTimes, run_checks
+from wsgiload.doctor.machine import busiest, process_ticks
 from wsgiload.documents.run_info import DoctorFinding
 
 Write = Callable[[str, str], None]

@@ -20,9 +20,8 @@ from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
-from wsgiload.loads.mix import sessions_of, targets_of
 from wsgiload.loads.options import Level, LoadSettings, load_plan
-from wsgiload.loads.request import Request
+from wsgiload.loads.request import Request, sessions_of, targets_of
 from wsgiload.loads.schedule import Ramp, Replay, Steps
 
 FUZZED_RUN = Path(__file__).parents[1] / "fuzz" / "run"

@@ -18,10 +18,11 @@ from wsgiload.statistics.effect import (
     mean_interval,
     paired_effect,
     runs_needed,
+    t_cumulative,
+    t_quantile,
     t_test_p,
     unpaired_effect,
 )
-from wsgiload.statistics.student import t_cumulative, t_quantile
 
 # Fisher and Yates, Statistical Tables, table III: two-sided 5 % is 0.975 here.
 TABLE = [

@@ -94,11 +94,13 @@ def test_the_command_line_overrides_the_file_and_wsgiload_toml_is_ignored(
     directory: Path, dry_run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (directory / "wsgiload.toml").write_text('duration = "9s"\ncpus = 0.5\n')
-    plan = dry_run('duration = "3s"\n', "--duration", "2s", "--name", "other")
-    assert (plan["load"]["duration_ns"], plan["name"]) == (2 * S, "other")
+    plan = dry_run('duration = "3s"\n', "--duration", "2s")
+    assert plan["load"]["duration_ns"] == 2 * S
     assert plan["limits"]["cpus"] == 1
     monkeypatch.setenv("WSGILOAD_DURATION", "5s")
-    assert dry_run('duration = "3s"\n')["load"]["duration_ns"] == 5 * S
+    monkeypatch.setenv("WSGILOAD_NAME", "other")
+    plan = dry_run('duration = "3s"\n')
+    assert (plan["load"]["duration_ns"], plan["name"]) == (5 * S, "other")
 
 
 def test_replacing_servers_drops_their_settings(dry_run: Runner) -> None:

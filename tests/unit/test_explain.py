@@ -8,7 +8,7 @@ import pytest
 
 from wsgiload.cli import run
 from wsgiload.cli._explain import every_finding
-from wsgiload.cli._finding_pages import PAGES, page
+from wsgiload.cli.reference import PAGES, page
 
 ROOT = Path(__file__).parents[2]
 

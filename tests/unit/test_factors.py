@@ -26,17 +26,16 @@ from wsgiload.analysis.recommendations import recommendations
 from wsgiload.catalogue.bundled import APPS_FOLDER, BUNDLED
 from wsgiload.catalogue.contract import Server
 from wsgiload.cli import run
-from wsgiload.cli._recommend import print_recommendations
+from wsgiload.cli._decide import print_recommendations
 from wsgiload.documents.capacity import CapacityTrial, ServerCapacity
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.codec import to_plain
-from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.schema import load_schema
-from wsgiload.documents.summary import Summary
-from wsgiload.environments import provide as environments
+from wsgiload.documents.summary import ExperimentFacts, Summary
+from wsgiload.environments import user_environment as environments
 from wsgiload.environments import versions as interpreters
 from wsgiload.environments.interpreter import AppInterpreter
-from wsgiload.environments.provide import named_interpreters, provide
+from wsgiload.environments.user_environment import named_interpreters, provide
 from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
 from wsgiload.experiment.grid import apps_of, parse_sizes
 from wsgiload.experiment.plan import Cell, Experiment, Size, experiment_facts
@@ -187,20 +186,12 @@ def test_the_result_of_a_cell_names_its_app() -> None:
             "--grid app= and --path are mutually exclusive; omit it: each bundled app has its own",
         ),
         (
-            ["--expect-length", "5", "--grid", "app=cpu"],
-            "--grid app= and --expect-length are mutually exclusive; omit it",
-        ),
-        (
             ["shop:app", "--grid", "python=3.11"],
             "your own app uses one interpreter per run",
         ),
         (
             ["--python", "python3", "--grid", "python=3.11"],
             "--grid python= and --python are mutually exclusive",
-        ),
-        (
-            ["--python-version", "3.11", "--grid", "python=3.11"],
-            "--grid python= and --python-version are mutually exclusive",
         ),
     ],
 )

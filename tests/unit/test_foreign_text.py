@@ -17,12 +17,7 @@ from wsgiload.documents.codec import encode, read, to_plain
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import ServerError, WsgiloadError
-from wsgiload.foreign_text import (
-    MAX_MESSAGE_CHARACTERS,
-    MAX_TAIL_CHARACTERS,
-    visible,
-    visible_json,
-)
+from wsgiload.foreign_text import MAX_MESSAGE_CHARACTERS, MAX_TAIL_CHARACTERS, visible, visible_json
 from wsgiload.report import print_first_screen, print_sweep, terminal, write_html
 from wsgiload.results.record import failure_of
 

@@ -21,10 +21,10 @@ from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.host.cpus import CpuPlan, available_cpus
+from wsgiload.loads import build
 from wsgiload.loads import drive as driving
-from wsgiload.loads import generator
+from wsgiload.loads.build import plan_warnings, require_possible
 from wsgiload.loads.drive import drive
-from wsgiload.loads.generator import plan_warnings, require_possible
 from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.request import Request
 
@@ -175,7 +175,7 @@ def test_warnings_of_the_generator_are_passed_on(monkeypatch: pytest.MonkeyPatch
         calls.append((given, open_by))
         return ["--think-time has no effect in an open loop"]
 
-    monkeypatch.setattr(generator, "check_plan", check_plan)
+    monkeypatch.setattr(build, "check_plan", check_plan)
     warnings = plan_warnings(plan(), ("rate", "think_time"), "--rates")
 
     assert warnings == ("--think-time has no effect in an open loop",)

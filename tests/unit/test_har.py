@@ -10,7 +10,7 @@ import pytest
 
 from wsgiload.errors import UsageError
 from wsgiload.loads.har import targets_of_har
-from wsgiload.loads.mix import targets_of
+from wsgiload.loads.request import targets_of
 
 HOST = "http://shop.example"
 

@@ -10,7 +10,7 @@ import pytest
 
 from wsgiload.cli import run
 from wsgiload.errors import UsageError
-from wsgiload.loads.header_file import parse_headers
+from wsgiload.loads.request import parse_headers
 
 SECRET = "5e3c7e7"
 FIELDS = (("Authorization", "Bearer a"), ("Accept", "*/*"))

@@ -32,7 +32,7 @@ from wsgiload.report.findings import (
     response_time_caption,
 )
 from wsgiload.report.grids import Grid
-from wsgiload.report.load_digest import digest_of
+from wsgiload.report.run_files import digest_of
 
 from .report_fixture import read_load, read_summary, store_summary, write_many, write_run
 

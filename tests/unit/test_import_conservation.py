@@ -14,9 +14,9 @@ import pytest
 from wsgiload.errors import UsageError
 from wsgiload.loads.curl import targets_of_curl
 from wsgiload.loads.har import targets_of_har
-from wsgiload.loads.mix import targets_of
 from wsgiload.loads.openapi import targets_of_openapi
 from wsgiload.loads.recording import read_recording, targets_of_access_log
+from wsgiload.loads.request import targets_of
 from wsgiload.loads.targets_text import ImportedTargets
 
 ROUNDS = 200

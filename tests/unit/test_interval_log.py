@@ -11,7 +11,7 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
 from wsgiload import Histogram
-from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.codec import histogram_of
 from wsgiload.documents.load_report import ClockReading, Interval, LoadReport
 from wsgiload.results.interval_log import header, lines, percentile_text
 from wsgiload.units import NS_PER_S

@@ -22,7 +22,7 @@ from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Limits
 from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
-from wsgiload.statistics.student import t_quantile
+from wsgiload.statistics.effect import t_quantile
 from wsgiload.sweeps.intervene import further_runs, intervene, pairs_of, require_liftable
 
 from .filled import exactly, filled_cell, outcomes, verdict

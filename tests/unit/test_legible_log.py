@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.foreign_text.legible_log import legible_log, make_legible
+from wsgiload.foreign_text import legible_log, make_legible
 
 
 def test_control_characters_and_invalid_bytes_are_escaped(tmp_path: Path) -> None:

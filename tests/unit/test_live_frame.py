@@ -9,8 +9,8 @@ import pytest
 
 from wsgiload.cli._live_frame import Stage, rows
 from wsgiload.documents.load_report import Outcomes
+from wsgiload.loads.drive import LoadProgress, ProgressFile
 from wsgiload.loads.options import Level, LoadSettings, load_plan
-from wsgiload.loads.progress import LoadProgress, ProgressFile
 from wsgiload.loads.request import Request
 from wsgiload.sampling.running_load import LoadState, RecentRates, RunningLoad
 from wsgiload.sampling.sampler import Sampler

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from wsgiload.attribution.host_disturbance import HostSeconds
-from wsgiload.cli import _load_attempts
+from wsgiload.cli import _load_parts
 from wsgiload.cli._live import LiveView
-from wsgiload.cli._load_attempts import Attempts
+from wsgiload.cli._load_parts import Attempts
 from wsgiload.documents.load_plan import LoadPlan, PrecisionTarget
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.errors import UsageError
@@ -130,7 +130,7 @@ def run_attempts(reruns: int, loads: Loads) -> Attempts:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Records the maximum waits for a quiet host instead of waiting."""
     waited: list[int] = []
-    monkeypatch.setattr(_load_attempts, "settle", lambda longest_ns, _: waited.append(longest_ns))
+    monkeypatch.setattr(_load_parts, "settle", lambda longest_ns, _: waited.append(longest_ns))
     return waited
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.documents.description import DOCUMENTS, all_class_texts
 from wsgiload.documents.from_rust import plan_module
-from wsgiload.documents.generate import metrics_page, schema_files
+from wsgiload.documents.generate import DOCUMENTS, all_class_texts, metrics_page, schema_files
 from wsgiload.results.store import INTERVAL_COLUMNS
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS
 from wsgiload.sampling.sampler import RESOURCE_COLUMNS, SERVICE_COLUMNS

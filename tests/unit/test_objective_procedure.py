@@ -20,14 +20,7 @@ from wsgiload.experiment.plan import AROUND_A_LAUNCH_S
 from wsgiload.experiment.settings import MIN_BLOCKS
 from wsgiload.experiment.slices import slice_ns
 from wsgiload.loads.options import Level
-from wsgiload.procedures.race import (
-    Judge,
-    Launch,
-    ObjectiveState,
-    Outcome,
-    Plan,
-    objective_race,
-)
+from wsgiload.procedures.race import Judge, Launch, ObjectiveState, Outcome, Plan, objective_race
 from wsgiload.statistics.leading import Rules
 
 from .filled import rates, resources

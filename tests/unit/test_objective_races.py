@@ -12,8 +12,8 @@ import pytest
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.objective_races import objective_state
 from wsgiload.analysis.over_cells import analyse
+from wsgiload.documents.answer import Recommendation
 from wsgiload.documents.cell_result import CellFailure, CellResult
-from wsgiload.documents.recommendation import Recommendation
 from wsgiload.documents.summary import Summary
 from wsgiload.procedures.race import ObjectiveState
 from wsgiload.report.answer import answer_of

@@ -18,7 +18,7 @@ from wsgiload.documents.schema import load_schema
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Counters
 from wsgiload.report import print_load
-from wsgiload.sampling.observe import observing
+from wsgiload.sampling.running_load import observing
 from wsgiload.sampling.sampler import Sample
 
 from .report_fixture import write_run

@@ -14,9 +14,8 @@ import pytest
 from wsgiload.cli import run
 from wsgiload.documents.load_plan import RequestPlan, WeightedRequest
 from wsgiload.errors import UsageError
-from wsgiload.loads.mix import targets_of
 from wsgiload.loads.openapi import targets_of_openapi
-from wsgiload.loads.request import Request
+from wsgiload.loads.request import Request, targets_of
 from wsgiload.loads.targets_text import ImportedTargets
 
 # As FastAPI generates it.

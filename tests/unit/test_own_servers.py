@@ -27,8 +27,7 @@ from wsgiload.catalogue.user_server import (
 )
 from wsgiload.cli import run
 from wsgiload.documents.cell_result import ServerSettings, Versions
-from wsgiload.environments.provide import provide
-from wsgiload.environments.user_environment import UserEnvironment, user_environment
+from wsgiload.environments.user_environment import UserEnvironment, provide, user_environment
 from wsgiload.errors import EXIT_OK, EXIT_USAGE, AppImportError, ProvisionError, UsageError
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.plan import Experiment, Size, experiment_facts, plain
@@ -181,7 +180,7 @@ def test_a_command_can_serve_a_bundled_app() -> None:
         ({"python": PYTHON}, "--command without --servers and --python are mutually exclusive"),
         ({"grid": {"profile": ["stock"]}}, "and --grid profile= are mutually exclusive; omit it"),
         ({"workers": 2}, "--workers has no effect: no --command has the placeholder {workers}"),
-        ({"grid": {"threads": [2, 4]}}, "--server-threads has no effect"),
+        ({"grid": {"threads": [2, 4]}}, "server_threads has no effect"),
         ({"chdir": "/no/such"}, "directory /no/such does not exist"),
     ],
 )

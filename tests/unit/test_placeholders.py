@@ -10,8 +10,7 @@ import pytest
 from wsgiload.documents.load_plan import RequestPlan, WeightedRequest
 from wsgiload.errors import UsageError
 from wsgiload.loads.har import targets_of_har
-from wsgiload.loads.mix import targets_of
-from wsgiload.loads.request import Request
+from wsgiload.loads.request import Request, targets_of
 
 
 def test_a_probe_sends_the_values_of_the_first_request() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from wsgiload.host.cpus import CpuPlan, Processor, assign_cpus
-from wsgiload.host.topology import read_topology
+from wsgiload.host.facts import read_topology
 
 
 def machine(

@@ -25,17 +25,11 @@ from wsgiload.documents.load_plan import (
 )
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Experiment, expand, experiment_facts, plain
-from wsgiload.loads.generator import require_possible
+from wsgiload.loads.build import require_possible
 from wsgiload.loads.handle import Handle
-from wsgiload.loads.mix import sessions_of, targets_of
-from wsgiload.loads.options import (
-    Level,
-    LoadSettings,
-    load_plan,
-    without_keepalive,
-)
+from wsgiload.loads.options import Level, LoadSettings, load_plan, without_keepalive
 from wsgiload.loads.public_options import parse_keepalive
-from wsgiload.loads.request import Request, parse_header
+from wsgiload.loads.request import Request, parse_header, sessions_of, targets_of
 from wsgiload.units import NS_PER_S
 
 SERVERS = ("cheroot", "waitress", "wsgiref")

@@ -34,9 +34,11 @@ def settings(
     return settings_of
 
 
-def test_the_command_line_has_the_requested_workers_and_threads(settings: Any) -> None:
-    sizes = ("--workers", "2", "--server-threads", "3")
-    [shown] = settings("--servers", "gunicorn-gthread", *sizes).values()
+def test_the_command_line_has_the_requested_workers_and_threads(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WSGILOAD_SERVER_THREADS", "3")
+    [shown] = settings("--servers", "gunicorn-gthread", "--workers", "2").values()
     words = shlex.split(shown["command_line"])
 
     assert words[0] == "gunicorn"

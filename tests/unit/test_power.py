@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from wsgiload.analysis.power import power_of, power_points
+from wsgiload.analysis.over_cells import power_of, power_points
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.over_cells import Efficiency
 

@@ -17,7 +17,7 @@ import pytest
 
 import wsgiload
 from wsgiload import LoadOptions, Ramp, RequestOptions, SweepOptions, _loadgen, cli
-from wsgiload.cli._descriptions import descriptions
+from wsgiload.cli._declared import descriptions
 from wsgiload.experiment.plan import Experiment
 from wsgiload.units import NS_PER_S as S
 

@@ -223,7 +223,7 @@ def test_without_a_budget_there_is_no_race() -> None:
     assert analyse(filled_summary(facts, TIED)).races is None
 
 
-@pytest.mark.parametrize("words", [["--runs", "3"], ["--compare"], ["--intervene", "cpu"]])
+@pytest.mark.parametrize("words", [["--runs", "3"], ["--compare"]])
 def test_a_budget_excludes_options_that_set_the_runs(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

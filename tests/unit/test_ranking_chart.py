@@ -11,8 +11,7 @@ from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.summary import Summary
 from wsgiload.report import first_screen, words
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.ranking_chart import RankingChart, Row, ranking_charts
-from wsgiload.report.track import axis_of
+from wsgiload.report.forest import RankingChart, Row, axis_of, ranking_charts
 
 from .report_fixture import read_summary, write_many, write_run
 

@@ -12,9 +12,9 @@ import pytest
 
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.recommend import recommend, recommend_capacity, t_interval
+from wsgiload.documents.answer import NoRecommendation, RecommendedConfiguration
 from wsgiload.documents.capacity import ServerCapacity, UseAtCapacity
 from wsgiload.documents.cell_result import CellFailure, CellResult
-from wsgiload.documents.recommendation import NoRecommendation, RecommendedConfiguration
 from wsgiload.documents.resources import ResourceUse
 from wsgiload.limits import Counters
 from wsgiload.report.recommendation import recommendation_words

@@ -14,12 +14,8 @@ from wsgiload.analysis.over_cells import analyse
 from wsgiload.analysis.recommend import recommend
 from wsgiload.analysis.recommendations import recommendations
 from wsgiload.cli import run
+from wsgiload.documents.answer import MemoryHeadroom, NoRecommendation, RecommendedConfiguration
 from wsgiload.documents.codec import decode, encode, to_plain
-from wsgiload.documents.recommendation import (
-    MemoryHeadroom,
-    NoRecommendation,
-    RecommendedConfiguration,
-)
 from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import Summary
 from wsgiload.report import write_html

@@ -28,16 +28,13 @@ from wsgiload.documents.load_plan import (
 )
 from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.experiment import redaction
-from wsgiload.experiment.harmless import (
+from wsgiload.experiment.plan import Experiment, experiment_facts
+from wsgiload.experiment.redaction import (
     CONNECTION_FIELDS,
     HEADER_FIELDS,
     RESPONSE_FIELDS,
     URL_PARAMETERS,
     VARIABLES,
-)
-from wsgiload.experiment.plan import Experiment, experiment_facts
-from wsgiload.experiment.public_request import public_plan, public_request, public_targets
-from wsgiload.experiment.redaction import (
     is_redacted,
     public_body,
     public_field,
@@ -47,7 +44,12 @@ from wsgiload.experiment.redaction import (
     redacted,
     show_values_of,
 )
-from wsgiload.experiment.stored_secrets import restore_secrets
+from wsgiload.experiment.stored_secrets import (
+    public_plan,
+    public_request,
+    public_targets,
+    restore_secrets,
+)
 from wsgiload.foreign_text import hide, message, show_all, tail, visible
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.loads.request import Request
@@ -433,7 +435,10 @@ def test_a_url_of_a_capacity_search_is_stored_without_secrets(
 @pytest.mark.parametrize("command", [["load", "http://127.0.0.1:1/"], ["sweep"]])
 @pytest.mark.parametrize("store", [False, True])
 def test_a_plan_is_printed_without_secrets(
-    command: list[str], store: bool, capsys: pytest.CaptureFixture[str]
+    command: list[str],
+    store: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     words = [
         "-H",
@@ -444,7 +449,8 @@ def test_a_plan_is_printed_without_secrets(
         "--json",
         "-",
     ]
-    assert run([*command, *words, *(["--store-secrets"] if store else [])]) == 0
+    monkeypatch.setenv("WSGILOAD_STORE_SECRETS", str(store))
+    assert run([*command, *words]) == 0
     assert contains_secret(capsys.readouterr().out) is store
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.host.revision import CHANGED, revision_of
+from wsgiload.host.facts import CHANGED, revision_of
 
 
 def git(repository: Path, *arguments: str) -> str:

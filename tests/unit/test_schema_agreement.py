@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from wsgiload._loadgen import report_schema
-from wsgiload.documents.description import json_schema
+from wsgiload.documents.generate import json_schema
 
 Schema = dict[str, Any]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from wsgiload.catalogue.bundled import script_text, scripts_in
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant, load_catalogue
-from wsgiload.catalogue.scripts import script_text, scripts_in
 from wsgiload.cli import run
 from wsgiload.errors import UsageError
 

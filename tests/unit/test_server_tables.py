@@ -16,7 +16,7 @@ from wsgiload import ServerCommand, ServerOptions
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.catalogue.user_server import UserServer, server_of
 from wsgiload.cli import run
-from wsgiload.cli._descriptions import descriptions
+from wsgiload.cli._declared import descriptions
 from wsgiload.errors import UsageError
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.plan import Experiment

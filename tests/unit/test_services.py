@@ -19,8 +19,8 @@ from wsgiload.cli import run
 from wsgiload.documents.cell_result import ServiceUse
 from wsgiload.errors import ServerError, UsageError
 from wsgiload.experiment.build import SweepSpec, experiment_of
+from wsgiload.experiment.own_servers import supporting_services_of
 from wsgiload.experiment.redaction import redacted
-from wsgiload.experiment.services import supporting_services_of
 from wsgiload.findings.services import are_all_idle, bottleneck_and_fix, busy_service
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Janitor, Limits

@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.doctor.settle import (
-    HostState,
-    Patience,
-    Settled,
-    disturbances,
-    settle,
-    watch_host,
-)
+from wsgiload.doctor.settle import HostState, Patience, Settled, disturbances, settle, watch_host
 from wsgiload.experiment.procedure import Procedure, usual_procedure
 from wsgiload.units import NS_PER_S
 

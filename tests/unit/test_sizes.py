@@ -8,7 +8,7 @@ import pytest
 
 from wsgiload.catalogue.budget import DEFAULT_USERS, Budget, budget_of, busy_users
 from wsgiload.catalogue.bundled import BUNDLED
-from wsgiload.cli._grid import repeat_grid
+from wsgiload.cli._options import repeat_grid
 from wsgiload.errors import UsageError
 from wsgiload.experiment.grid import parse_sizes
 from wsgiload.experiment.plan import Experiment, Size, experiment_facts

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import wsgiload
-from wsgiload.cli._group import LazyCommand, LazyCommands
+from wsgiload.cli import LazyCommand, LazyCommands
 
 HEAVY = {"asyncio", "jinja2", "rich", "wsgiload.api", "wsgiload.sweeps", "wsgiload.report"}
 
@@ -60,6 +60,6 @@ def test_a_command_that_cannot_be_imported_is_not_reported_as_unknown(
     def fail(name: str) -> None:
         raise KeyError("cooldown")
 
-    monkeypatch.setattr("wsgiload.cli._group.import_module", fail)
+    monkeypatch.setattr("wsgiload.cli.import_module", fail)
     with pytest.raises(KeyError, match="cooldown"):
         commands.get("load")

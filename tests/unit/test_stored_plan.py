@@ -25,8 +25,7 @@ from wsgiload.host.facts import host_facts
 from wsgiload.limits.model import Counters
 from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.precision import Precision
-from wsgiload.loads.request import Request
-from wsgiload.loads.transport import Transport
+from wsgiload.loads.request import Request, Transport
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import (
     raw_plan,
@@ -243,7 +242,7 @@ def test_a_warm_up_lasts_for_at_least_the_given_number_of_requests() -> None:
 
     assert phases == [5 * NS_PER_S, 2 * NS_PER_S]
     assert load.load_ns_at(slow) == 16 * NS_PER_S
-    with pytest.raises(UsageError, match="--warmup-requests requires --rates; use --warmup"):
+    with pytest.raises(UsageError, match="warmup_requests requires --rates; use --warmup"):
         replace(PLAIN, load=load, levels=(Level(connections=3),))
 
 
@@ -257,12 +256,13 @@ def dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 
 
 def test_a_comparison_has_as_many_runs_as_needed_and_at_least_six(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert dry_run(capsys, "--servers", "waitress")["runs"] == 1
     assert dry_run(capsys, "--servers", "waitress,again=waitress", "--compare")["runs"] == 6
 
-    words = "--servers waitress,wsgiref,cheroot --compare --settle 1s --aggregate trim"
+    monkeypatch.setenv("WSGILOAD_AGGREGATE", "trim")
+    words = "--servers waitress,wsgiref,cheroot --compare --settle 1s"
     plan = dry_run(capsys, *words.split())
     assert plan["runs"] == 7
     assert plan["procedure"] == {"settle_ns": NS_PER_S, "reruns": 3, "aggregate": "trim"}
@@ -270,17 +270,18 @@ def test_a_comparison_has_as_many_runs_as_needed_and_at_least_six(
     assert dry_run(capsys, "--servers", "waitress,wsgiref", "--compare", "--runs", "4")["runs"] == 4
 
 
-def test_the_runs_of_an_intervention_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_runs_of_an_intervention_are_counted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ("--servers", "waitress", "--rates", "100,200", "--cpus", "0.5")
-    without, with_intervention = (
-        dry_run(capsys, *words),
-        dry_run(capsys, *words, "--intervene", "cpu"),
-    )
+    without = dry_run(capsys, *words)
+    monkeypatch.setenv("WSGILOAD_INTERVENE", "cpu")
+    with_intervention = dry_run(capsys, *words)
     assert (without["intervention_runs"], with_intervention["intervention_runs"]) == (0, 2 * 12)
     for name in ("load_seconds", "estimated_seconds"):
         assert with_intervention[name] == pytest.approx(13 * without[name])
 
-    pinned = "sweep --servers waitress --server-cpus 0 --intervene cpu --dry-run"
+    pinned = "sweep --servers waitress --server-cpus 0 --dry-run"
     assert run(pinned.split()) == 2
     assert "there is no CPU limit to lift" in capsys.readouterr().err
 

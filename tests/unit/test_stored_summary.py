@@ -8,7 +8,7 @@ import msgspec
 
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.results.store import MAX_REWRITTEN, RunDirectory
-from wsgiload.results.stored_summary import NAME, read_summary
+from wsgiload.results.stored_plan import NAME, read_summary
 
 from .invented_cells import runs_of
 from .report_fixture import summary_of, write_run

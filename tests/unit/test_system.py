@@ -8,7 +8,7 @@ import pytest
 
 from wsgiload.catalogue.contract import Dependency
 from wsgiload.catalogue.names import load_catalogue
-from wsgiload.environments.system import find_program, install_command, missing_packages
+from wsgiload.environments.cache import find_program, install_command, missing_packages
 from wsgiload.errors import ServerError
 from wsgiload.serving.launch import require_system
 
@@ -30,7 +30,7 @@ def test_a_program_in_sbin_is_found_without_path(
     program = tmp_path / "sbin" / "frontd"
     program.parent.mkdir()
     monkeypatch.setattr(
-        "wsgiload.environments.system.ADMINISTRATION_FOLDERS", (str(program.parent),)
+        "wsgiload.environments.cache.ADMINISTRATION_FOLDERS", (str(program.parent),)
     )
     monkeypatch.setenv("PATH", str(tmp_path))
     needs = (
@@ -54,7 +54,7 @@ def test_a_server_whose_proxy_is_missing_is_refused_before_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (variant,) = load_catalogue().select(["gunicorn-nginx"])
-    monkeypatch.setattr("wsgiload.environments.system.find_program", lambda name: None)
+    monkeypatch.setattr("wsgiload.environments.cache.find_program", lambda name: None)
     with pytest.raises(
         ServerError,
         match="gunicorn-nginx needs the system package nginx-light; as root run `apt-get",

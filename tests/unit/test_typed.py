@@ -1,4 +1,4 @@
-"""Only ``documents.typed`` lets msgspec build descriptions of types, because that is not safe in
+"""Only ``documents.base`` lets msgspec build descriptions of types, because that is not safe in
 threads (``tests/integration/test_first_use.py`` uses them)."""
 
 from __future__ import annotations
@@ -30,4 +30,4 @@ def test_types_are_built_in_one_module() -> None:
         for path in PACKAGE.rglob("*.py")
         if (calls := list(builders(path)))
     }
-    assert found.keys() == {"documents/typed.py"}
+    assert found.keys() == {"documents/base.py"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from uv import find_uv_bin
 
-from wsgiload.environments.uv import uv_program
+from wsgiload.environments.locks import uv_program
 from wsgiload.errors import ProvisionError
 
 

@@ -9,13 +9,7 @@ import pytest
 
 from wsgiload.documents.capacity import CapacityTrial
 from wsgiload.documents.cell_result import CellFailure
-from wsgiload.documents.load_report import (
-    Bounds,
-    Outcomes,
-    QuantileUncertainty,
-    Reason,
-    Verdict,
-)
+from wsgiload.documents.load_report import Bounds, Outcomes, QuantileUncertainty, Reason, Verdict
 from wsgiload.report import words
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.environments.django import allowed_hosts
+from wsgiload.environments.app_name import allowed_hosts
 from wsgiload.foreign_text import MAX_QUOTED_CHARACTERS
 from wsgiload.loads.request import Request
 from wsgiload.serving.exchange import Response

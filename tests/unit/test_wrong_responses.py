@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from wsgiload.documents.load_report import WrongResponse
 from wsgiload.experiment import redaction
-from wsgiload.experiment.public_request import public_report
+from wsgiload.experiment.stored_secrets import public_report
 from wsgiload.findings.finding import Fired
 from wsgiload.findings.wrong_responses import wrong_responses
 from wsgiload.foreign_text import hide, show_all

@@ -18,8 +18,7 @@ from wsgiload.analysis.attempts import counted_attempts, is_discarded
 from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.over_cells import Aggregate, AggregateFigure, AggregateFigures
 from wsgiload.experiment.procedure import Method
-from wsgiload.statistics.effect import MIN_RUNS, Interval, mean_interval
-from wsgiload.statistics.student import t_quantile
+from wsgiload.statistics.effect import MIN_RUNS, Interval, mean_interval, t_quantile
 
 Figure = Literal["p50", "p99", "p99.9", "goodput"]
 

@@ -38,10 +38,9 @@ from wsgiload.analysis.overload import saturation_goodputs
 from wsgiload.analysis.ranking import sustained
 from wsgiload.analysis.repeats import MAY_DIFFER, NOTHING_LEARNED, OF_HOST, Learned
 from wsgiload.documents.cell_result import CellResult, server_of
-from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.over_cells import ComparedFigure, Comparison
 from wsgiload.documents.run_info import HostFacts
-from wsgiload.documents.summary import Summary
+from wsgiload.documents.summary import ExperimentFacts, Summary
 from wsgiload.statistics.effect import (
     DECISIVE_SHARE,
     MIN_RUNS,

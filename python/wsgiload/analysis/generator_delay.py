@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from wsgiload.analysis.aggregate import QUANTILES, figure_of
-from wsgiload.analysis.disturbance import delay_of
+from wsgiload.analysis.attempts import delay_of
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.statistics.effect import Effect
 

@@ -6,15 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from wsgiload.analysis.absence import MIN_BEYOND
-from wsgiload.analysis.disturbance import delay_of, delay_words, disturbance_of
-from wsgiload.analysis.threshold import (
-    QUANTILES,
-    Measured,
-    Threshold,
-    parse_threshold,
-)
+from wsgiload.analysis.attempts import delay_of, delay_words, disturbance_of
+from wsgiload.analysis.threshold import QUANTILES, Measured, Threshold, parse_threshold
 from wsgiload.documents.cell_result import CellResult
-from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.codec import histogram_of
 from wsgiload.documents.load_report import Reason, Verdict
 from wsgiload.errors import UsageError
 from wsgiload.statistics.crossing import Counted

@@ -29,7 +29,7 @@ from wsgiload.analysis.recommend import (
 )
 from wsgiload.analysis.threshold import QUANTILES, Threshold
 from wsgiload.documents.cell_result import CellResult, server_of
-from wsgiload.documents.experiment_facts import ExperimentFacts
+from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.procedures.race import FIELD, Drop, ObjectiveState
 from wsgiload.statistics.effect import MIN_RUNS, Interval
 from wsgiload.statistics.sequential import mean_at_any_analysis

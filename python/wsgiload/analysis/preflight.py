@@ -25,8 +25,8 @@ from wsgiload.statistics.effect import (
     PLANNED_DEVIATION,
     SIGNIFICANT,
     runs_needed,
+    t_quantile,
 )
-from wsgiload.statistics.student import t_quantile
 from wsgiload.units import NS_PER_S
 
 # Ten of them lie beyond p99, the minimum for publishing it.

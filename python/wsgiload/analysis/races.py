@@ -15,13 +15,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from wsgiload.analysis.aggregate import (
-    GOODPUT,
-    Figure,
-    ServerLevel,
-    counted_runs,
-    figure_of,
-)
+from wsgiload.analysis.aggregate import GOODPUT, Figure, ServerLevel, counted_runs, figure_of
 from wsgiload.analysis.attempts import is_discarded
 from wsgiload.analysis.comparison import (
     JUDGED,
@@ -35,16 +29,10 @@ from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.analysis.ranking import error_ratio, sustained
 from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellResult, server_of
-from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.over_cells import Comparison, Race, RaceDropout, RaceStanding
+from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.procedures.race import ObjectiveState
-from wsgiload.statistics.effect import (
-    DECISIVE_SHARE,
-    MIN_RUNS,
-    Effect,
-    Interval,
-    paired_effect,
-)
+from wsgiload.statistics.effect import DECISIVE_SHARE, MIN_RUNS, Effect, Interval, paired_effect
 from wsgiload.statistics.leading import ERROR, Block, Compared, Rules, State, compare, fit_of, judge
 
 

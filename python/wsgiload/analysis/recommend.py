@@ -19,15 +19,15 @@ from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.effective_limit import effective_limit, effective_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.threshold import QUANTILES, Threshold
-from wsgiload.documents.capacity import ServerCapacity
-from wsgiload.documents.cell_result import CellResult, server_of
-from wsgiload.documents.recommendation import (
+from wsgiload.documents.answer import (
     CpuHeadroom,
     MemoryHeadroom,
     NoRecommendation,
     RecommendedConfiguration,
 )
-from wsgiload.statistics.student import t_quantile
+from wsgiload.documents.capacity import ServerCapacity
+from wsgiload.documents.cell_result import CellResult, server_of
+from wsgiload.statistics.effect import t_quantile
 from wsgiload.units import duration_words
 
 LOWER_BOUND = "lower-bound"

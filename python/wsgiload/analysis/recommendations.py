@@ -1,15 +1,23 @@
-"""The recommendations of a summary: one for each app, or the reason why there is none. Pure."""
+"""The recommendations of a summary: one for each app, or the reason why there is none. After a race
+with an objective, the leanest configuration that meets it at the highest rate. Pure."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
-from wsgiload.analysis.recommend import Entry, by_app
-from wsgiload.documents.recommendation import (
-    NoRecommendation,
-    Recommendation,
-    RecommendedConfiguration,
-)
+from msgspec.structs import replace
+
+from wsgiload.analysis.objective import Objective
+from wsgiload.analysis.objective_races import Contender, contenders_of, objective_states
+from wsgiload.analysis.races import Track
+from wsgiload.analysis.recommend import Entry, as_lean, best_so_far, by_app, refusal, shown_quantile
+from wsgiload.documents.answer import NoRecommendation, Recommendation, RecommendedConfiguration
+from wsgiload.documents.cell_result import CellResult, server_of
+from wsgiload.documents.summary import ExperimentFacts
+from wsgiload.experiment.plan import AROUND_A_LAUNCH_S
+from wsgiload.procedures.race import ObjectiveState
+from wsgiload.statistics.effect import MIN_RUNS
 
 
 def recommendations(
@@ -34,3 +42,108 @@ def _recommendation(
         recommended=result if isinstance(result, RecommendedConfiguration) else None,
         no_recommendation=result if isinstance(result, NoRecommendation) else None,
     )
+
+
+def recommend_raced(
+    cells: Sequence[CellResult], facts: ExperimentFacts, objective: Objective
+) -> RecommendedConfiguration | NoRecommendation:
+    """A recommendation from the cells of one app. If a rate is still undecided, a lower one may be
+    decided."""
+    states = objective_states(cells, objective, facts)
+    for track, state in states.items():
+        if state.outcome == "winner":
+            measured = _measured(track, state, cells, facts, objective)
+            return _recommended([one for one in measured if one.meets_objective], objective)
+    for track, state in states.items():
+        if state.outcome == "undecided":
+            measured = _measured(track, state, cells, facts, objective)
+            return _open(track, state, (cells, measured), facts, objective)
+
+    text = " and ".join(objective.texts)
+    lowest = min((track.rate or 0.0 for track in states), default=0.0)
+    if facts.rates and min(facts.rates) < lowest:
+        minutes = math.ceil(2 * (facts.budget_s or 0.0) / 60)
+        return refusal(
+            f"no configuration meets {text} at {lowest:,.10g}/s, and lower rates were not measured"
+            f"{best_so_far(cells, objective)}",
+            f"use --budget {minutes}m, or lower --rates",
+        )
+    return refusal(
+        f"no configuration meets {text} at {lowest:,.10g}/s{best_so_far(cells, objective)}",
+        "use lower --rates, or a looser objective",
+        is_missed=True,
+    )
+
+
+def _measured(
+    track: Track,
+    state: ObjectiveState,
+    cells: Sequence[CellResult],
+    facts: ExperimentFacts,
+    objective: Objective,
+) -> list[Contender]:
+    deciding = [
+        cell
+        for cell in cells
+        if cell.rate == track.rate and cell.run > 1 and server_of(cell) in state.contenders
+    ]
+    return contenders_of(state.contenders, deciding, objective, facts.runs)
+
+
+def _recommended(meeting: Sequence[Contender], objective: Objective) -> RecommendedConfiguration:
+    first, order = meeting[0], [(one.record, one.at) for one in meeting]
+    quantile = shown_quantile(objective.thresholds)
+    disturbed = [one for one in first.judgements if one.disturbance is not None]
+    return RecommendedConfiguration(
+        server=first.record.server,
+        rate_per_s=first.at.rate_per_s,
+        figure=quantile.figure if quantile is not None else "error_rate",
+        estimate=first.at.centre,
+        interval_95=first.at.interval,
+        runs=first.at.runs,
+        disturbed=len(disturbed),
+        memory=first.record.memory,
+        runner_up=None,
+        tied=as_lean(order),
+        min_requests_beyond=first.at.min_requests_beyond,
+        also_meets=tuple(one.record.server for one in meeting[1:]),
+        cpu=first.at.cpu,
+    )
+
+
+def _open(
+    track: Track,
+    state: ObjectiveState,
+    trials: tuple[Sequence[CellResult], Sequence[Contender]],
+    facts: ExperimentFacts,
+    objective: Objective,
+) -> RecommendedConfiguration | NoRecommendation:
+    """The leader and the budget for a conclusive result, if enough runs all met the objective;
+    otherwise the reason why there is no recommendation."""
+    cells, measured = trials
+    leader = next((one for one in measured if one.record.server == state.contenders[0]), None)
+    runs = leader.at.runs if leader is not None else 0
+    needs = f"use --budget {_minutes(runs, state, facts)}m"
+    where = f"at {track.rate or 0.0:,.10g}/s"
+    if leader is None:
+        return refusal(
+            f"the race ended after the first block {where}"
+            f"{best_so_far([cell for cell in cells if cell.rate == track.rate], objective)}",
+            needs,
+        )
+
+    met = sum(one.met is True for one in leader.judgements)
+    if met == runs >= MIN_RUNS:
+        return replace(_recommended([leader], objective), needs=needs)
+    all_runs = f"all {runs} runs" if runs > 1 else "1 run"
+    few = f"{all_runs} {where}, but {MIN_RUNS} runs are needed"
+    outcome = few if met == runs else f"only {met} of {runs} runs {where}"
+    return refusal(f"{leader.record.server} met the objective in {outcome}", needs)
+
+
+def _minutes(runs: int, state: ObjectiveState, facts: ExperimentFacts) -> int:
+    """The budget that would be conclusive if further runs have the same outcome."""
+    further = max(MIN_RUNS - runs, 0) or runs
+    load_s = facts.warmup_s + facts.duration_s + (facts.cooldown_s or 0.0)
+    further_s = further * len(state.contenders) * (load_s + AROUND_A_LAUNCH_S)
+    return math.ceil(((facts.budget_s or 0.0) + further_s) / 60)

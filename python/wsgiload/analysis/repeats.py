@@ -14,9 +14,8 @@ from statistics import fmean, variance
 import msgspec
 
 from wsgiload.analysis.aggregate import FIGURES, Figure, ServerLevel, counted_runs, figure_of
-from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.run_info import HostFacts
-from wsgiload.documents.summary import Summary
+from wsgiload.documents.summary import ExperimentFacts, Summary
 from wsgiload.statistics.sessions import Scatter, Spread, pooled, scatter_of, spread_of
 
 # Parts of the plan that do not affect how a server was measured.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wsgiload.analysis.absence import min_requests
-from wsgiload.analysis.disturbance import delay_of, delay_words
+from wsgiload.analysis.attempts import delay_of, delay_words
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import LoadReport, Rates

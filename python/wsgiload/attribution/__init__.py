@@ -11,11 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wsgiload.attribution import spans
-from wsgiload.attribution.evidence import Evidence, balance_of, late_connects, stalls_of
-from wsgiload.attribution.exposure import Event, Tail, exposure, tail_of
+from wsgiload.attribution.evidence import (
+    Event,
+    Evidence,
+    Tail,
+    balance_of,
+    exposure,
+    late_connects,
+    stalls_of,
+    tail_of,
+)
 from wsgiload.attribution.fingerprints import find_fingerprints, wait_ratio
 from wsgiload.attribution.host_disturbance import HostCounters, host_counters
-from wsgiload.attribution.steps import steps_of
+from wsgiload.attribution.spans import steps_of
 from wsgiload.documents.attribution_result import AttributionResult, ExposureResult
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.sampling.listen_queue import rejected_connections

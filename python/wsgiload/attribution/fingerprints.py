@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wsgiload.attribution import spans
-from wsgiload.attribution.evidence import Evidence
-from wsgiload.attribution.exposure import Event
+from wsgiload.attribution.evidence import Event, Evidence
 from wsgiload.documents.attribution_result import FingerprintResult
 from wsgiload.findings.finding import Finding, percent
 

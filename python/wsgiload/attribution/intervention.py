@@ -15,7 +15,7 @@ from typing import Literal
 
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import InterventionResult
-from wsgiload.statistics.student import t_quantile
+from wsgiload.statistics.effect import t_quantile
 
 Half = Literal["limited", "lifted"]
 # One run with the limit and one without.

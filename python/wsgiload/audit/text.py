@@ -11,7 +11,7 @@ import msgspec
 
 from wsgiload.audit.run import Part
 from wsgiload.documents.audit import ErrorKind, Figures
-from wsgiload.documents.typed import decode_json
+from wsgiload.documents.base import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.experiment.redaction import public_url
 from wsgiload.foreign_text import quotation

@@ -1,5 +1,5 @@
 """The noise floor of a machine: the response times measured against a server that responds
-immediately. Pure, apart from its store.
+immediately. Its error is measured with delays of 0, 1 and 10 ms, whose medians are known.
 
 The noise floor is shown as a systematic uncertainty; it is never subtracted.
 """
@@ -7,28 +7,33 @@ The noise floor is shown as a systematic uncertainty; it is never subtracted.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from wsgiload.documents.calibration import (
+from wsgiload.documents.base import decode_json
+from wsgiload.documents.load_plan import NoiseFloor
+from wsgiload.documents.load_report import Blame, Distribution, LoadReport, Reason, Verdict
+from wsgiload.documents.run_info import (
     Calibration,
+    HostFacts,
     MachineFacts,
     MeasuredNoiseFloor,
     MedianBias,
     NoiseFloorQuantiles,
 )
-from wsgiload.documents.load_plan import NoiseFloor
-from wsgiload.documents.load_report import Blame, Distribution, LoadReport, Reason, Verdict
-from wsgiload.documents.run_info import HostFacts
-from wsgiload.documents.typed import decode_json
 from wsgiload.environments.cache import cache_folder
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import replace_file
+from wsgiload.host.cpus import CpuPlan, pinned
 from wsgiload.host.facts import host_facts
+from wsgiload.loads.drive import drive
+from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.public_options import Keepalive
+from wsgiload.loads.reference_server import serving_reference
+from wsgiload.loads.request import Request
 from wsgiload.units import NS_PER_S
 
 # The allowed delay of the median after a known hold (method: [0, 50 µs]). It cannot be earlier than
@@ -200,3 +205,42 @@ def floor_of_plan(keepalive: Keepalive) -> NoiseFloor | None:
 def age_s(document: Calibration) -> float:
     """The age of the document in seconds."""
     return (time.time_ns() - document.created_ns) / NS_PER_S
+
+
+HOLDS_NS = (0, 1_000_000, 10_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationPlan:
+    """The load and the cores of a calibration."""
+
+    program: Path
+    load: LoadSettings
+    rate_per_s: float
+    seed: int
+    cpu_plan: CpuPlan
+
+
+def calibrate(
+    plan: CalibrationPlan, log: Callable[[str], None] = lambda text: None
+) -> tuple[Calibration, Path]:
+    """Measure and store the noise floor. Returns the document and its path."""
+    holds = {}
+    with pinned(plan.cpu_plan.orchestrator_cpus):
+        for hold_ns in HOLDS_NS:
+            log(f"delaying every response by {hold_ns / 1e6:g} ms …")
+            with serving_reference(plan.program, hold_ns, plan.cpu_plan.server_cpus) as url:
+                level = Level(rate_per_s=plan.rate_per_s)
+                load = load_plan(url, Request(), plan.load, level, plan.seed)
+                holds[hold_ns] = drive(load, plan.cpu_plan)
+
+    conditions = Conditions(
+        plan.rate_per_s,
+        plan.load.keepalive,
+        plan.load.threads,
+        plan.cpu_plan.server_cpus,
+        plan.cpu_plan.client_cpus,
+    )
+
+    document = calibration(conditions, holds, machine_of(host_facts()))
+    return document, store_calibration(conditions, document)

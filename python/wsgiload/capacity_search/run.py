@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from wsgiload.analysis.disturbance import disturbance_of
+from wsgiload.analysis.attempts import disturbance_of
 from wsgiload.analysis.objective import Objective
 from wsgiload.analysis.recommend import recommend_capacity
 from wsgiload.analysis.recommendations import recommendations
@@ -29,10 +29,10 @@ from wsgiload.capacity_search.result import (
 from wsgiload.capacity_search.trials import TrialPlan, Trials, UrlTrials, server_trials
 from wsgiload.catalogue.budget import DEFAULT_USERS
 from wsgiload.doctor.settle import settle, watch_host
+from wsgiload.documents.answer import Recommendation
 from wsgiload.documents.capacity import CapacityResult as CapacityDocument
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.cell_result import CellResult
-from wsgiload.documents.recommendation import Recommendation
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Experiment

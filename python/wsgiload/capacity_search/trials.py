@@ -15,7 +15,7 @@ from wsgiload.catalogue.budget import busy_users
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.summary import Summary
-from wsgiload.environments.provide import Environments, provide
+from wsgiload.environments.user_environment import Environments, provide
 from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment, arrival_seed
 from wsgiload.experiment.settings import resolve_servers

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from wsgiload.audit.audit import audit as audit_files
-from wsgiload.audit.audit import read_files
-from wsgiload.audit.read import Stated
+from wsgiload.audit.read import Stated, read_files
+from wsgiload.audit.read import audit as audit_files
 from wsgiload.cli._help import HelpfulCommand, WholeNumber, option
 from wsgiload.cli._options import RATE, json_option
 from wsgiload.cli._output import check_destinations, complain, say, write_json

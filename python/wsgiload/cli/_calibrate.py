@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from wsgiload.calibration.run import CalibrationPlan, calibrate
+from wsgiload.calibration.noise_floor import CalibrationPlan, calibrate
 from wsgiload.cli._declared import DURATION, FILE, given_options
 from wsgiload.cli._help import MAX_U64, WholeNumber, option, together
 from wsgiload.cli._options import ConfiguredCommand
@@ -17,8 +17,7 @@ from wsgiload.cli._sweep import sweep
 from wsgiload.errors import EXIT_INVALID, EXIT_OK
 from wsgiload.experiment.plan import ResourceLimits
 from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus
-from wsgiload.loads.build import LOAD_DEFAULTS
-from wsgiload.loads.generator import require_possible
+from wsgiload.loads.build import LOAD_DEFAULTS, require_possible
 from wsgiload.loads.options import Level, load_plan, settings_of
 from wsgiload.loads.public_options import LoadOptions
 from wsgiload.loads.reference_server import find_reference_server

@@ -29,29 +29,26 @@ from wsgiload.capacity_search.run import (
     run_capacity,
 )
 from wsgiload.capacity_search.trials import require_closed_loop
-from wsgiload.cli._capacity_progress import CapacityProgress
-from wsgiload.cli._decide import say_longer_search
+from wsgiload.cli._decide import print_recommendations, say_longer_search
 from wsgiload.cli._declared import DURATION
-from wsgiload.cli._dry_run import app_python_of, require_importable_app
-from wsgiload.cli._experiment import spec_of
-from wsgiload.cli._grid import GridCommand
+from wsgiload.cli._dry_run import app_python_of, require_importable_app, spec_of
 from wsgiload.cli._help import Parsed, WholeNumber, option, together
 from wsgiload.cli._live import live_view
-from wsgiload.cli._options import report_options
+from wsgiload.cli._options import GridCommand, report_options
 from wsgiload.cli._output import check_destinations, complain, say, write_json
-from wsgiload.cli._recommend import print_recommendations
-from wsgiload.cli._search_result import print_search
+from wsgiload.cli._progress import CapacityProgress
+from wsgiload.cli._stored_runs import print_search
 from wsgiload.cli._sweep import experiment_options
 from wsgiload.cli._without_effect import warn_of_pythonpath
 from wsgiload.documents.capacity import ServerCapacity
-from wsgiload.environments.provide import named_interpreters
+from wsgiload.environments.user_environment import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, UsageError
 from wsgiload.experiment.build import experiment_of
 from wsgiload.experiment.plan import Experiment, plain
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import available_cpus, named_cores
 from wsgiload.limits import enter_scope
-from wsgiload.loads.generator import require_possible
+from wsgiload.loads.build import require_possible
 from wsgiload.loads.options import Level, load_plan
 from wsgiload.program import command_line
 from wsgiload.sweeps.sweep import plan_cpus

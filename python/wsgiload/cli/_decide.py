@@ -1,4 +1,5 @@
-"""The exit code and the command for a question that the measured data did not answer."""
+"""What a sweep prints beside its answer: findings, recommendations and, if the question stayed
+open, the command that would decide it; and the exit code that follows."""
 
 from __future__ import annotations
 
@@ -7,12 +8,15 @@ import re
 from collections.abc import Sequence
 
 from wsgiload.analysis.answered import is_unanswered
-from wsgiload.cli._output import complain
+from wsgiload.cli._output import complain, say
+from wsgiload.documents.answer import Recommendation
+from wsgiload.documents.load_report import Reason
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import EXIT_INVALID, EXIT_OK, EXIT_THRESHOLD
 from wsgiload.experiment.estimate import runs_s
 from wsgiload.program import command_line
-from wsgiload.report.words import format_span
+from wsgiload.report import recommendation_lines
+from wsgiload.report.words import format_span, with_fix
 from wsgiload.units import NS_PER_S, parse_duration_ns
 
 # Four times as many trials halve an interval.
@@ -57,3 +61,26 @@ def _seconds(option: re.Match[str], summary: Summary) -> float:
     if option["name"] == "budget":
         return seconds
     return experiment.budget_s or seconds * len(summary.cells)
+
+
+def finding_text(reason: Reason) -> str:
+    """The cause, the name of the check for `wsgiload explain`, and the fix."""
+    return with_fix(f"{reason.message} ({reason.check})", reason.fix)
+
+
+def print_recommendations(
+    recommendations: Sequence[Recommendation],
+    code: int,
+    *,
+    is_printed: bool = False,
+    aside: bool = False,
+) -> int:
+    """Print one sentence per app, unless ``is_printed``; ``aside`` on standard error if standard
+    output is JSON. Returns the exit code: if no configuration meets the objective, it failed."""
+    for sentence in () if is_printed else recommendation_lines(recommendations):
+        say(sentence, aside=aside)
+    is_missed = any(
+        one.no_recommendation is not None and one.no_recommendation.is_missed
+        for one in recommendations
+    )
+    return EXIT_THRESHOLD if is_missed and code == EXIT_OK else code

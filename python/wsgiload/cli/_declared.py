@@ -1,10 +1,13 @@
 """Makes the flags of declared options (``wsgiload.options``), and the options objects of their
-values."""
+values. Help shows the docstrings of the options objects, as editors do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,8 +15,7 @@ import click
 
 from wsgiload import options
 from wsgiload.cli._completion import complete_bundled_apps
-from wsgiload.cli._descriptions import described
-from wsgiload.cli._help import Option, Parsed, Port, WholeNumber, option, together
+from wsgiload.cli._help import Option, Parsed, Port, WholeNumber, option, setting, together
 from wsgiload.options import PORT, Command, Declaration, Kind, Text, Whole, declaration_of
 
 T = TypeVar("T")
@@ -44,7 +46,13 @@ def declared_options(
     are those that help shows instead of a docstring's."""
     given = words or {}
     flags = [
-        _flag(type(defaults), field, made, getattr(defaults, field.name), given.get(field.name))
+        _flag(
+            setting if command in made.setting else option,
+            field,
+            made,
+            getattr(defaults, field.name),
+            made.help or described(type(defaults), field.name, given.get(field.name)),
+        )
         for field in fields(defaults)  # type: ignore[arg-type]
         if (made := declaration_of(field.metadata)) and command in made.commands
     ]
@@ -52,9 +60,8 @@ def declared_options(
 
 
 def _flag(
-    kind: type, field: Field[Any], made: Declaration, default: Any, words: str | None
+    make: Callable[..., Option[Any]], field: Field[Any], made: Declaration, default: Any, text: str
 ) -> Option[Any]:
-    text = made.help or described(kind, field.name, words)
     attributes: dict[str, Any] = {
         "metavar": made.metavar,
         "shell_complete": _COMPLETIONS.get(field.name),
@@ -69,7 +76,7 @@ def _flag(
         attributes["default"] = made.kind.write(default) if isinstance(made.kind, Text) else default
         attributes["show_default"] = "[default: " not in text
     flags = made.flags or (f"--{field.name.replace('_', '-')}",)
-    return option(made.section, *flags, help=text, **attributes)
+    return make(made.section, *flags, help=text, **attributes)
 
 
 def given_options(kind: type[T], flags: Mapping[str, Any], **others: Any) -> T:
@@ -90,3 +97,33 @@ def _parameter(field: str, made: Declaration) -> str:
     plain = [flag for flag in made.flags if not flag.startswith("-")]
     long = [flag for flag in made.flags if flag.startswith("--")]
     return next(iter([*plain, *long]), field).lstrip("-").replace("-", "_")
+
+
+_FIELD = re.compile(r"^ {4}(\w+): (.*)$")
+_DEFAULT = re.compile(r"\s*Default: (.*)\.$")
+
+
+@cache
+def descriptions(kind: type) -> dict[str, str]:
+    """The descriptions in the ``Args`` section of a docstring, by field; none without docstrings
+    (``python -OO``)."""
+    _, _, section = (inspect.getdoc(kind) or "").partition("Args:\n")
+    fields: dict[str, str] = {}
+    name = ""
+    for line in section.splitlines():
+        start = _FIELD.match(line)
+        if start:
+            name = start[1]
+            fields[name] = start[2]
+        elif line.startswith("        "):
+            fields[name] += f" {line.strip()}"
+        else:
+            break
+    return fields
+
+
+def described(kind: type, field: str, default: str | None = None) -> str:
+    """The help text of a field's option. A default in words is formatted like click's defaults;
+    ``default`` replaces it."""
+    text = descriptions(kind).get(field, "")
+    return _DEFAULT.sub(lambda found: f"  [default: {default or found[1]}]", text)

@@ -12,7 +12,7 @@ import click
 from wsgiload.cli._completion import apps_here, complete_apps
 from wsgiload.cli._help import HelpfulCommand
 from wsgiload.cli.config import OWN_FILE
-from wsgiload.environments import django
+from wsgiload.environments import app_name
 from wsgiload.environments.app_name import parse_app
 from wsgiload.environments.interpreter import find_app_interpreter
 from wsgiload.errors import UsageError
@@ -73,8 +73,8 @@ def _find() -> tuple[Path, str]:
     """The folder from which the first app is imported, and its name."""
     for name in apps_here():
         return Path(), f"{name}()" if name.endswith(":create_app") else name
-    for project in django.projects(Path()):
-        for module in django.app_modules(project, "wsgi"):
+    for project in app_name.projects(Path()):
+        for module in app_name.app_modules(project, "wsgi"):
             return project, f"{module}:application"
     raise UsageError("no app found in this folder", "name it, such as `wsgiload init shop:app`")
 

@@ -9,7 +9,7 @@ from wsgiload.analysis.absence import enough_requests
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.page_data import LiveFrame
 from wsgiload.foreign_text import visible
-from wsgiload.loads.progress import LoadProgress
+from wsgiload.loads.drive import LoadProgress
 from wsgiload.report.words import (
     MISSING,
     failures_by_kind,

@@ -27,13 +27,19 @@ from wsgiload.attribution.host_disturbance import (
     hypervisor_counters,
 )
 from wsgiload.calibration.noise_floor import floor_of_plan
-from wsgiload.cli._attach import attach_options, attached
+from wsgiload.cli._decide import finding_text
 from wsgiload.cli._declared import FILE, declared_options, given_options
-from wsgiload.cli._findings import finding_text
 from wsgiload.cli._help import WholeNumber, option
 from wsgiload.cli._live import LiveView, live_view
 from wsgiload.cli._live_frame import Stage
-from wsgiload.cli._load_attempts import Attempts, longest_sentence
+from wsgiload.cli._load_parts import (
+    Attempts,
+    attach_options,
+    attached,
+    chosen_schedule,
+    longest_sentence,
+    schedule_options,
+)
 from wsgiload.cli._options import (
     ConfiguredCommand,
     ambiguous_options,
@@ -44,7 +50,6 @@ from wsgiload.cli._options import (
     verbose_option,
 )
 from wsgiload.cli._output import check_destinations, complain, print_status, say, write_json
-from wsgiload.cli._schedule import chosen_schedule, schedule_options
 from wsgiload.cli._without_effect import check_and_warn
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
@@ -57,20 +62,18 @@ from wsgiload.errors import (
     UsageError,
 )
 from wsgiload.experiment.public_options import SweepOptions
-from wsgiload.experiment.public_request import public_plan, public_report
 from wsgiload.experiment.redaction import public_url, show_values_of
+from wsgiload.experiment.stored_secrets import public_plan, public_report
 from wsgiload.findings.alarms import alarms_of_load
 from wsgiload.interrupts import replacing_interrupts, uninterrupted
 from wsgiload.loads.build import LOAD_DEFAULTS, LoadSpec, plan_of
+from wsgiload.loads.drive import ProgressFile, require_listener
 from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.precision import parse_precision, precision_sentence
-from wsgiload.loads.progress import ProgressFile
 from wsgiload.loads.public_options import LoadOptions, TransportOptions
-from wsgiload.loads.reachable import require_listener
 from wsgiload.report import print_load, print_load_screen, terminal, text_of, write_load
 from wsgiload.results.load_attempts import Attempt, attempt_of, reported
-from wsgiload.sampling.observe import Observation, host_sampler
-from wsgiload.sampling.running_load import watched
+from wsgiload.sampling.running_load import Observation, host_sampler, watched
 from wsgiload.sampling.sampler import Sample, Sampler
 from wsgiload.units import NS_PER_S
 

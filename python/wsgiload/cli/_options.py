@@ -4,6 +4,7 @@ files and the environment."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,11 +13,15 @@ import click
 
 from wsgiload import foreign_files
 from wsgiload.account import trust_folder
-from wsgiload.cli._declared import DURATION, FILE, declared_options, given_options
-from wsgiload.cli._descriptions import described
-from wsgiload.cli._help import HelpfulCommand, Option, Parsed, Port, option, together
-from wsgiload.cli._tables import server_tables, service_tables
-from wsgiload.cli.config import Configuration, TomlValue, read_configuration
+from wsgiload.cli._declared import DURATION, FILE, declared_options, described, given_options
+from wsgiload.cli._help import HelpfulCommand, Option, Parsed, Port, option, setting, together
+from wsgiload.cli.config import (
+    Configuration,
+    TomlValue,
+    read_configuration,
+    server_tables,
+    service_tables,
+)
 from wsgiload.errors import UsageError
 from wsgiload.experiment.public_options import ServerCommand, ServerOptions, SupportingService
 from wsgiload.loads.public_options import RequestOptions
@@ -180,7 +185,7 @@ def request_options(command: Command) -> Option[Any]:
     return together(
         declared_options(RequestOptions(), command),
         option("Request", "--body-file", type=FILE, help="File that contains the request body."),
-        option(
+        (option if command == "load" else setting)(
             "Request",
             "--expect-body-file",
             type=FILE,
@@ -297,3 +302,25 @@ def read_file(path: Path | None) -> bytes | None:
         return foreign_files.read_file(foreign_files.BODY, path)
     except FileNotFoundError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
+
+
+class GridCommand(ConfiguredCommand):
+    """Accepts several values after ``--grid``: ``--grid workers=1,2 threads=4,8``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat ``--grid`` before each of its values."""
+        return super().parse_args(ctx, repeat_grid(args))
+
+
+def repeat_grid(words: list[str]) -> list[str]:
+    """Convert ``--grid a=1 b=2`` to ``--grid a=1 --grid b=2``. An app never contains an equals
+    sign, so it is not mistaken for a value."""
+    repeated: list[str] = []
+    is_open = False
+    for word in words:
+        is_size = bool(re.fullmatch(r"[a-z]+=.*", word))
+        if is_open and is_size and repeated[-1] != "--grid":
+            repeated.append("--grid")
+        is_open = word == "--grid" or (is_open and is_size)
+        repeated.append(word)
+    return repeated

@@ -11,11 +11,16 @@ from typing import Any
 import click
 
 from wsgiload.cli._completion import complete_studies
-from wsgiload.cli._experiment_file import ExperimentFile, read_experiment_file
 from wsgiload.cli._help import option
 from wsgiload.cli._options import options_by_name
 from wsgiload.cli._output import say
-from wsgiload.cli._run import ExperimentFileCommand, options_of_sweep, run_file
+from wsgiload.cli._run import (
+    ExperimentFile,
+    ExperimentFileCommand,
+    options_of_sweep,
+    read_experiment_file,
+    run_file,
+)
 from wsgiload.errors import UsageError
 from wsgiload.host.cpus import available_cpus
 from wsgiload.units import parse_cpus

@@ -8,12 +8,11 @@ from typing import get_args
 import click
 
 from wsgiload.account import Account, account_of
+from wsgiload.catalogue.bundled import script_text
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import Catalogue, catalogue_rows, load_catalogue
-from wsgiload.catalogue.scripts import script_text
 from wsgiload.cli._completion import complete_servers
-from wsgiload.cli._declared import FILE, FOLDER
-from wsgiload.cli._descriptions import described
+from wsgiload.cli._declared import FILE, FOLDER, described
 from wsgiload.cli._help import Decorated, HelpfulCommand, option, together
 from wsgiload.cli._options import json_option, trust_option
 from wsgiload.cli._output import check_destinations, complain, print_exact, print_status, write_json

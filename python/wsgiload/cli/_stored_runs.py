@@ -1,4 +1,4 @@
-"""Reads the documents of stored runs and reports damaged ones."""
+"""Reads the documents of stored runs, reports damaged ones, and prints capacity searches."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wsgiload.analysis.repeats import NOTHING_LEARNED, Learned, Session, learn, session_of
+from wsgiload.documents.base import decode_json
+from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
-from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import RefusedFile, require_plain
-from wsgiload.results import stored_summary
+from wsgiload.report import print_capacity, print_capacity_screen, terminal
+from wsgiload.results import stored_plan
 
 # Newer runs say more about a host than older ones.
 MAX_SIBLINGS = 50
@@ -36,7 +38,7 @@ def reporting_damage(*runs: Path) -> Iterator[None]:
 
 def read_summary(run: Path) -> Summary:
     """Read the summary of a run directory. Raises UsageError if there is none."""
-    return stored_summary.read_summary(run, is_lean=True)
+    return stored_plan.read_summary(run, is_lean=True)
 
 
 def host_of(run: Path) -> HostFacts | None:
@@ -76,4 +78,20 @@ def read_session(run: Path, summary: Summary | None = None) -> Session | None:
         is_bundled = Path(str(folder)).parts[-len(BUNDLED_APPS) :] == BUNDLED_APPS
         return session_of(summary or read_summary(run), info.host, is_bundled=is_bundled)
     except (UsageError, ValueError, ArithmeticError, LookupError, OSError):
+        return None
+
+
+def print_search(document: CapacityResult, run_dir: Path, *, verbose: bool) -> None:
+    """Print the result, with limits and settings from the run directory."""
+    if verbose:
+        print_capacity(document, terminal())
+    else:
+        print_capacity_screen(document, _summary(run_dir), terminal())
+
+
+def _summary(run_dir: Path) -> Summary | None:
+    """The summary with the cells of the search; None for a URL, which has no summary."""
+    try:
+        return read(Summary, run_dir / "summary.json")
+    except UsageError:
         return None

@@ -27,7 +27,7 @@ from wsgiload.capacity_search.rates import (
     with_found_rates,
 )
 from wsgiload.cli._completion import complete_apps, complete_runs, complete_servers
-from wsgiload.cli._decide import code_of_answer
+from wsgiload.cli._decide import code_of_answer, finding_text, print_recommendations
 from wsgiload.cli._declared import DURATION, FILE, FOLDER, declared_options
 from wsgiload.cli._dry_run import (
     dry_run_of,
@@ -35,16 +35,15 @@ from wsgiload.cli._dry_run import (
     print_plan,
     require_importable_app,
     require_possible_intervention,
+    spec_of,
 )
-from wsgiload.cli._experiment import spec_of
-from wsgiload.cli._findings import finding_text
-from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import Option, option, together
 from wsgiload.cli._live import live_view
 from wsgiload.cli._options import (
     CONNECTIONS,
     NAMES,
     RATES,
+    GridCommand,
     ambiguous_options,
     output_options,
     request_options,
@@ -53,7 +52,6 @@ from wsgiload.cli._options import (
 )
 from wsgiload.cli._output import check_destinations, complain, say, write_json
 from wsgiload.cli._progress import Progress
-from wsgiload.cli._recommend import print_recommendations
 from wsgiload.cli._without_effect import check_and_warn, warn_of_pythonpath
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError

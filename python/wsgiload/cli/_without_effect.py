@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from wsgiload.cli._output import complain
 from wsgiload.documents.load_plan import LoadPlan
-from wsgiload.loads.generator import plan_warnings
+from wsgiload.loads.build import plan_warnings
 
 
 def check_and_warn(ctx: click.Context, plan: LoadPlan, *, open_by: str) -> None:

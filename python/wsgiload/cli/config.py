@@ -1,4 +1,4 @@
-"""Reads option values from configuration files.
+"""Reads option values, ``[servers.NAME]`` and ``[services.NAME]`` from configuration files.
 
 Precedence: command line, ``WSGILOAD_*``, ``wsgiload.toml`` (or ``--config``), ``[tool.wsgiload]``
 in ``pyproject.toml``, default. click resolves the first two; this module reads the files.
@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date, time
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
+
+import msgspec
 
 from wsgiload.account import require_own
+from wsgiload.catalogue.user_server import require_name
+from wsgiload.documents.base import convert
 from wsgiload.errors import UsageError
+from wsgiload.experiment.public_options import ServerCommand, SupportingService
 from wsgiload.foreign_files import CONFIGURATION, read_file, too_deep
 
 TomlValue: TypeAlias = (
@@ -152,3 +158,76 @@ def require_known_key(key: str, known: Collection[str], where: str) -> None:
     close.sort(key=lambda one: one[:1] != name[:1])
     hint = f"did you mean {close[0]}?" if close else "see `wsgiload sweep --help` for the options"
     raise UsageError(f"{where}: unknown key {key!r}", hint)
+
+
+# The type of each key in words, and an example.
+_KEYS = {
+    "command": ("text", "'gunicorn shop.wsgi --bind {address}'"),
+    "env": ("a table of strings", '{ DEBUG = "0" }'),
+    "cwd": ("text", '"backend"'),
+    "setup": ("a string, or a list of strings", '"python manage.py migrate"'),
+    "teardown": ("a string, or a list of strings", '"dropdb shop"'),
+    "ready_path": ("text", '"/healthz"'),
+    "stop_signal": ("text", '"SIGQUIT"'),
+    "attach": ("a PID or the path of a cgroup", "4711"),
+    "ready": ("a port, or a command as a string", "5432"),
+    "keepalive": ('"on", "off" or a number of requests', '"off"'),
+}
+Given = TypeVar("Given", ServerCommand, SupportingService)
+_PLACE = re.compile(r"\$\.(\w+)")
+
+
+def server_tables(servers: Mapping[str, TomlValue], path: str) -> dict[str, ServerCommand]:
+    """The servers by name. Errors name the file, the table and the key."""
+    return {
+        name: _table_of(f"{SERVERS}.{name}", name, value, ServerCommand, path)
+        for name, value in servers.items()
+    }
+
+
+def service_tables(services: Mapping[str, TomlValue], path: str) -> dict[str, SupportingService]:
+    """The supporting services by name. Errors name the file, the table and the key."""
+    return {
+        name: _table_of(f"{SERVICES}.{name}", name, value, SupportingService, path)
+        for name, value in services.items()
+    }
+
+
+def _table_of(table: str, name: str, value: TomlValue, kind: type[Given], path: str) -> Given:
+    where = f"{path}: [{table}]"
+    if not isinstance(value, Mapping):
+        family = table.partition(".")[0]
+        raise UsageError(f"{path}: [{family}]: {name!r} is not a table", f"write [{table}]")
+    try:
+        require_name(name)
+    except UsageError as error:
+        raise UsageError(
+            f"{where}: {error.cause}", "use lower-case letters, digits and dashes"
+        ) from None
+    require_known(value, [field.name for field in fields(kind)], where)
+    return _converted(dict(value), kind, where)
+
+
+def require_known(table: Collection[str], known: Collection[str], where: str) -> None:
+    """Raise UsageError for an unknown key."""
+    for key in table:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
+            fix = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(known)}"
+            raise UsageError(f"{where}: unknown key {key!r}", fix)
+
+
+def _converted(table: dict[str, TomlValue], kind: type[Given], where: str) -> Given:
+    keepalive = table.get("keepalive")
+    if isinstance(keepalive, bool):
+        table["keepalive"] = "on" if keepalive else "off"
+    if kind is ServerCommand and "command" not in table:
+        raise UsageError(f"{where}: command is missing", f"add command = {_KEYS['command'][1]}")
+    try:
+        return convert(table, kind)
+    except msgspec.ValidationError as error:
+        match = _PLACE.search(str(error))
+        key = match[1] if match is not None else "command"
+        expected, example = _KEYS[key]
+        fix = f"write it like {key} = {example}"
+        raise UsageError(f"{where}: {key} must be {expected}", fix) from None

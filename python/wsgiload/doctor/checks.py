@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wsgiload.doctor.busy_processes import busiest, process_ticks
 from wsgiload.doctor.machine import (
     Level,
+    busiest,
     check_address_randomization,
     check_battery,
     check_pressure,
@@ -26,6 +26,7 @@ from wsgiload.doctor.machine import (
     check_tracking,
     check_turbo,
     finding,
+    process_ticks,
 )
 from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.errors import LimitsError

@@ -1,14 +1,18 @@
-"""Facts from the kernel's files about power, clocks and sockets, and their effect on measurements.
+"""Facts from the kernel's files about power, clocks, sockets and busy processes, and their effect
+on measurements.
 
 Each check reads below the given root, changes nothing, and never calls an unknown fact green.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from wsgiload.documents.run_info import DoctorFinding
+from wsgiload.foreign_text import visible
 from wsgiload.limits.files import read_int, read_text, under
 
 Level = Literal["green", "amber", "red"]
@@ -177,3 +181,35 @@ def check_pressure(root: Path) -> DoctorFinding:
         message = "no pressure stall information (PSI): CPU and memory pressure cannot be measured"
         return finding("pressure", "amber", None, message, "boot with psi=1")
     return finding("pressure", "green", "PSI", "CPU and memory pressure can be measured")
+
+
+NAMED = 3
+MIN_CORES = 0.05
+# Positions after the process's name, which may contain spaces and parentheses.
+_USER_TICKS, _SYSTEM_TICKS = 11, 12
+
+Ticks = Mapping[int, tuple[str, int]]
+
+
+def process_ticks(root: Path) -> Ticks:
+    """The name and CPU time of every other process, by pid."""
+    ticks: dict[int, tuple[str, int]] = {}
+    for path in under(root, "/proc").glob("[0-9]*/stat"):
+        head, _, tail = (read_text(path) or "").rpartition(")")
+        fields, pid = tail.split(), int(path.parent.name)
+        if len(fields) > _SYSTEM_TICKS and pid != os.getpid():
+            spent = int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])
+            ticks[pid] = head.partition("(")[2], spent
+    return ticks
+
+
+def busiest(before: Ticks, after: Ticks, ticks_per_core: float) -> str:
+    """The busiest processes with their pids and the cores that each used, such as
+    ``rustc (pid 17, 0.98), node (pid 9, 0.10)``; empty if none used many."""
+    used = [
+        ((now - before.get(pid, ("", 0))[1]) / ticks_per_core, pid, name)
+        for pid, (name, now) in after.items()
+    ]
+    top = sorted(used, reverse=True)[:NAMED]
+    words = [f"{name} (pid {pid}, {cores:.2f})" for cores, pid, name in top if cores >= MIN_CORES]
+    return visible(", ".join(words))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from wsgiload.documents.answer import Recommendation
 from wsgiload.documents.base import (
     Document,
     NonNegativeFloat,
@@ -13,7 +14,6 @@ from wsgiload.documents.base import (
 )
 from wsgiload.documents.cell_result import CellFailure
 from wsgiload.documents.load_report import Verdict
-from wsgiload.documents.recommendation import Recommendation
 
 LimitedBy = Literal[
     "cpu_limit", "cpu_per_process", "memory", "service", "waiting", "workers", "accept_queue"

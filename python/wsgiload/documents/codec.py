@@ -1,4 +1,5 @@
-"""The boundary between stored bytes and typed documents: the only place that handles plain data.
+"""The boundary between stored bytes and typed documents: the only place that handles plain data and
+decodes histograms.
 
 Other data are rejected with a one-line error that names the file. Encoding writes every key, so
 that a missing measurement is ``null``.
@@ -6,19 +7,21 @@ that a missing measurement is ``null``.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from wsgiload._loadgen import Histogram
+from wsgiload.documents.base import decode_json
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_plan import LoadPlan
-from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.load_report import Distribution, LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
-from wsgiload.documents.typed import decode_json
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import (
     CAPACITY,
@@ -154,3 +157,10 @@ def _require_readable(version: int | None, source: str) -> None:
             f"{SCHEMA_VERSION}",
             "read it with the version of wsgiload that wrote it, or a newer one",
         )
+
+
+def histogram_of(distribution: Distribution | None) -> Histogram | None:
+    """The whole histogram; None if nothing was measured or no histogram was stored."""
+    if distribution is None or distribution.hdr_v2 is None:
+        return None
+    return Histogram.from_hdr_v2(base64.b64decode(distribution.hdr_v2))

@@ -23,8 +23,8 @@ import msgspec
 
 from wsgiload.account import Account
 from wsgiload.catalogue.contract import Interface
-from wsgiload.documents.typed import convert
-from wsgiload.environments import django
+from wsgiload.documents.base import convert
+from wsgiload.environments import app_name
 from wsgiload.environments import import_messages as messages
 from wsgiload.environments.app_name import (
     AppName,
@@ -34,13 +34,9 @@ from wsgiload.environments.app_name import (
     modules_of_path,
     not_an_app,
     parse_app,
+    settings_modules,
 )
-from wsgiload.environments.django import settings_modules
-from wsgiload.environments.interpreter import (
-    AppInterpreter,
-    clean_variables,
-    find_app_interpreter,
-)
+from wsgiload.environments.interpreter import AppInterpreter, clean_variables, find_app_interpreter
 from wsgiload.environments.project import environment_in
 from wsgiload.errors import WsgiloadError
 from wsgiload.limits.launch import launch
@@ -363,8 +359,8 @@ def in_django(folder: Path, interface: Interface) -> list[ImportedFrom]:
     """The apps of Django projects in a folder and its direct subfolders."""
     return [
         ImportedFrom(project, AppName(module, "application"))
-        for project in django.projects(folder)
-        for module in django.app_modules(project, interface)
+        for project in app_name.projects(folder)
+        for module in app_name.app_modules(project, interface)
     ]
 
 

@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsgiload.catalogue.contract import Interface
-from wsgiload.environments.app_name import (
-    AppName,
-    ImportedFrom,
-    from_here,
-    shadowed_modules,
-)
+from wsgiload.environments.app_name import AppName, ImportedFrom, from_here, shadowed_modules
 from wsgiload.environments.interpreter import AppInterpreter
 from wsgiload.environments.project import manager_of
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
@@ -82,8 +77,8 @@ def import_timed_out(name: AppName, timeout_s: float) -> AppImportError:
     """The error for an import that does not end."""
     return AppImportError(
         f"importing {name.module} did not finish within {timeout_s:g} s",
-        "raise --ready-timeout, or move blocking code (a server's run loop, a connection) out of "
-        "the module's top level",
+        "set WSGILOAD_READY_TIMEOUT=2m, or move blocking code (a server's run loop, a connection) "
+        "out of the module's top level",
         step="import",
     )
 

@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from wsgiload.account import Account, require_own_program
-from wsgiload.documents.typed import decode_json
+from wsgiload.documents.base import decode_json
 from wsgiload.environments.project import ProjectOrigin, project_environment
 from wsgiload.errors import UsageError
 

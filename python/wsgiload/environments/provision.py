@@ -33,22 +33,28 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.catalogue.contract import Server
-from wsgiload.documents.typed import decode_json
-from wsgiload.environments.cache import cache_folder
-from wsgiload.environments.integrity import (
+from wsgiload.documents.base import decode_json
+from wsgiload.environments.cache import (
+    cache_folder,
+    find_program,
+    install_command,
+    missing_packages,
+)
+from wsgiload.environments.interpreter import AppInterpreter, clean_variables, normalise
+from wsgiload.environments.locks import (
     FACTS_FILE,
     damage_of,
     installed_distributions,
+    known_lock,
+    lock_of,
     site_packages_of,
+    uv_program,
+    uv_variables,
 )
-from wsgiload.environments.interpreter import AppInterpreter, clean_variables, normalise
-from wsgiload.environments.locks import known_lock, lock_of
-from wsgiload.environments.system import find_program, install_command, missing_packages
-from wsgiload.environments.uv import uv_program, uv_variables
 from wsgiload.environments.versions import interpreter_for
 from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
 from wsgiload.foreign_files import replace_file
-from wsgiload.foreign_text.legible_log import legible_log
+from wsgiload.foreign_text import legible_log
 from wsgiload.host.memory_guard import unguarded
 
 Log = Callable[[str], None]

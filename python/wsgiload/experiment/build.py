@@ -25,16 +25,18 @@ from wsgiload.experiment.grid import (
     combinations,
     require_exclusive,
 )
-from wsgiload.experiment.own_servers import own_servers_of, require_compatible_with_own
+from wsgiload.experiment.own_servers import (
+    own_servers_of,
+    require_compatible_with_own,
+    supporting_services_of,
+)
 from wsgiload.experiment.plan import Experiment, ResourceLimits, ServedApp, Size
 from wsgiload.experiment.procedure import Procedure, usual_procedure
 from wsgiload.experiment.public_options import ServerOptions, SupportingService, SweepOptions
-from wsgiload.experiment.services import supporting_services_of
 from wsgiload.experiment.settings import raced, resolve_servers, runs_to_compare
 from wsgiload.experiment.slices import slice_ns
 from wsgiload.experiment.variables import variables_of
-from wsgiload.loads.descriptors import default_max_connections
-from wsgiload.loads.options import Level, settings_of
+from wsgiload.loads.options import Level, default_max_connections, settings_of
 from wsgiload.loads.precision import parse_precision
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
 from wsgiload.units import NS_PER_S, seconds_to_ns
@@ -191,7 +193,7 @@ def _raced(experiment: Experiment, options: SweepOptions, budget_ns: int) -> Exp
         {
             "--runs": options.runs,
             "--compare": options.compare or None,
-            "--intervene": options.intervene,
+            "intervene": options.intervene,
         },
     )
     # A disturbed launch is recognised by its figure, and does not count.
@@ -298,11 +300,11 @@ def _require_compatible(spec: SweepSpec, sizes: tuple[Size, ...]) -> None:
     own_app = {f"APP {app!r}": app}
     require_exclusive("--app-name", own_app if server.app_name is not None else {})
     require_exclusive(
-        "--python-version", {"--python": server.python} if server.python_version else {}
+        "python_version", {"--python": server.python} if server.python_version else {}
     )
     require(
         app is None or server.python_version is None,
-        "--python-version applies only to the bundled apps",
+        "python_version applies only to the bundled apps",
         "choose your app's interpreter with --python",
     )
 
@@ -311,7 +313,7 @@ def _require_compatible(spec: SweepSpec, sizes: tuple[Size, ...]) -> None:
         require_exclusive("--grid app=", _single_app_options(spec.request), SINGLE_APP_FIX)
     if sizes[0].python is not None:
         require_exclusive("--grid python=", own_app, INTERPRETER_FIX)
-        named = {"--python": server.python, "--python-version": server.python_version}
+        named = {"--python": server.python, "python_version": server.python_version}
         require_exclusive("--grid python=", named)
 
 
@@ -321,10 +323,10 @@ def _single_app_options(request: RequestOptions) -> Mapping[str, object]:
         "--path": request.path,
         "--targets": request.targets,
         "--sessions": request.sessions,
-        "--expect-body-file": request.expect_body,
-        "--expect-length": request.expect_length,
-        "--expect-sha256": request.expect_sha256,
-        "--expect-regex": request.expect_regex,
+        "expect_body_file": request.expect_body,
+        "expect_length": request.expect_length,
+        "expect_sha256": request.expect_sha256,
+        "expect_regex": request.expect_regex,
     }
 
 

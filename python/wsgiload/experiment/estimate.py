@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wsgiload.doctor.settle import MIN_WAIT_NS
-from wsgiload.documents.experiment_facts import ExperimentFacts
+from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.experiment.procedure import max_reruns, usual_procedure
 from wsgiload.units import NS_PER_S

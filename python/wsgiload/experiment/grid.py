@@ -19,8 +19,8 @@ INTERPRETER_FIX = "your own app uses one interpreter per run (--python)"
 
 
 def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -> tuple[Size, ...]:
-    """Every combination of the values of ``--grid``; without it, the one size set by --workers and
-    --server-threads."""
+    """Every combination of the values of ``--grid``; without it, the one size set by ``workers``
+    and ``server_threads``."""
     return combinations(workers, threads, parse_grid(grid))
 
 

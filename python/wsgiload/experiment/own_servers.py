@@ -1,20 +1,30 @@
-"""Reads the user's own servers from the options and refuses options that contradict them.
+"""Reads the user's own servers and supporting services from the options and refuses options that
+contradict them.
 
 Checks that their programs exist; starts nothing.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from wsgiload.catalogue.pin import server_in
-from wsgiload.catalogue.user_server import UserServer, placeholders_of, require_runnable
+from wsgiload.catalogue.user_server import (
+    UserServer,
+    placeholders_of,
+    require_runnable,
+    split_words,
+)
 from wsgiload.environments.user_environment import require_user_programs
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.grid import require_exclusive
 from wsgiload.experiment.plan import Size
-from wsgiload.experiment.public_options import ServerCommand, ServerOptions
+from wsgiload.experiment.public_options import ServerCommand, ServerOptions, SupportingService
 from wsgiload.loads.public_options import parse_keepalive
 from wsgiload.loads.request import Request
 
@@ -102,7 +112,7 @@ def _refuse_without_effect(
     of_catalogue: Mapping[str, object] = {
         "--python": options.python,
         "--pythonpath": options.pythonpath or None,
-        "--python-version": options.python_version,
+        "python_version": options.python_version,
         "--grid python=": sizes[0].python,
         "--grid profile=": sizes[0].profile,
         "--interface asgi": options.interface == "asgi" or None,
@@ -114,7 +124,7 @@ def _refuse_without_effect(
     used = frozenset[str]().union(*(placeholders_of(one) for one in own))
     counts = {
         ("workers", "--workers"): sizes[0].workers,
-        ("threads", "--server-threads"): sizes[0].threads,
+        ("threads", "server_threads"): sizes[0].threads,
     }
     for (placeholder, option), value in counts.items():
         if value is not None and placeholder not in used:
@@ -122,3 +132,43 @@ def _refuse_without_effect(
                 f"{option} has no effect: no {whose} has the placeholder {{{placeholder}}}",
                 f"add {{{placeholder}}} to the command",
             )
+
+
+MAX_PORT = 65_535
+
+
+def supporting_services_of(
+    services: Mapping[str, SupportingService], folder: Path, variables: Mapping[str, str]
+) -> dict[str, SupportingService]:
+    """The services with absolute directories. Raises UsageError for one that cannot be started."""
+    return {name: _checked(name, service, folder, variables) for name, service in services.items()}
+
+
+def _checked(
+    name: str, service: SupportingService, folder: Path, variables: Mapping[str, str]
+) -> SupportingService:
+    where, place = f"[services.{name}]", (folder / service.cwd).resolve()
+    is_one = (service.command is None) != (service.attach is None)
+    require(is_one, f"{where} needs either command or attach", "give one of them")
+    require(place.is_dir(), f"{where}: directory {place} does not exist", "correct its cwd")
+    is_signal = service.stop_signal in signal.Signals.__members__
+    require(is_signal, f"{where}: {service.stop_signal!r} is not a signal", "write it like SIGINT")
+    commands = {"command": service.command}
+    if isinstance(service.ready, int):
+        is_port = 0 < service.ready <= MAX_PORT
+        require(is_port, f"{where}: ready = {service.ready} is not a port", "write it like 5432")
+    else:
+        commands["ready"] = service.ready
+    for key, command in commands.items():
+        if command is not None:
+            _require_program(f"{key} of {where}", command, place, {**variables, **service.env})
+    return replace(service, cwd=str(place))
+
+
+def _require_program(where: str, command: str, folder: Path, variables: Mapping[str, str]) -> None:
+    name = split_words(command, where)[0]
+    if os.sep in name:
+        if not os.access(folder / name, os.X_OK):
+            raise UsageError(f"{where}: there is no program {name} in {folder}", "correct its path")
+    elif shutil.which(name, path=variables.get("PATH")) is None:
+        raise UsageError(f"{where}: there is no program {name!r} on your PATH", "give its path")

@@ -19,15 +19,15 @@ from wsgiload.catalogue.bundled import bundled_app
 from wsgiload.catalogue.contract import Interface, Profile
 from wsgiload.catalogue.user_server import UserServer
 from wsgiload.documents.codec import encode_bytes
-from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_plan import ClosedLoop, OpenLoop
+from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.errors import require
 from wsgiload.experiment.bundled_apps import request_of
 from wsgiload.experiment.procedure import Procedure
 from wsgiload.experiment.public_options import SupportingService
-from wsgiload.experiment.public_request import public_request
 from wsgiload.experiment.redaction import show_values_of
 from wsgiload.experiment.slices import slice_ns
+from wsgiload.experiment.stored_secrets import public_request
 from wsgiload.experiment.variables import with_secrets, without_secrets
 from wsgiload.host.cpus import parse_cpu_list
 from wsgiload.limits.model import Policy
@@ -171,7 +171,7 @@ class Experiment:
         counted = self.load.warmup_requests is not None
         require(
             is_open or not counted,
-            "--warmup-requests requires --rates",
+            "warmup_requests requires --rates",
             "use --warmup",
         )
         possible = MIN_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= MAX_SAMPLE_INTERVAL_NS

@@ -117,10 +117,14 @@ class ServerOptions:
             belongs to another user as root.
     """
 
-    profile: Profile = option("tuned", "Server", get_args(Profile), only=_LAUNCHING)
+    profile: Profile = option(
+        "tuned", "Server", get_args(Profile), only=_LAUNCHING, setting=_LAUNCHING
+    )
     interface: Interface = option("wsgi", "Server", get_args(Interface), only=_LAUNCHING)
     workers: int | None = option(None, "Server", Whole(1), only=_LAUNCHING)
-    server_threads: int | None = option(None, "Server", Whole(1), only=_LAUNCHING)
+    server_threads: int | None = option(
+        None, "Server", Whole(1), only=_LAUNCHING, setting=_LAUNCHING
+    )
     grid: Grid = option(
         dict,
         "Server",
@@ -134,9 +138,9 @@ class ServerOptions:
         (), "Server", "folder", only=_LAUNCHING, metavar="DIR", repeatable=True
     )
     python: str | None = option(None, "Server", only=_LAUNCHING)
-    python_version: str | None = option(None, "Server", only=_LAUNCHING)
-    port: int | None = option(None, "Server", PORT, only=_LAUNCHING)
-    ready_timeout: float = option(30.0, "Server", DURATION, only=_LAUNCHING)
+    python_version: str | None = option(None, "Server", only=_LAUNCHING, setting=_LAUNCHING)
+    port: int | None = option(None, "Server", PORT, only=_LAUNCHING, setting=_LAUNCHING)
+    ready_timeout: float = option(30.0, "Server", DURATION, only=_LAUNCHING, setting=_LAUNCHING)
     command: Mapping[str, str | ServerCommand] = option(
         dict,
         "Server",
@@ -193,7 +197,7 @@ class SweepOptions:
             design.
         budget: Decide which server is best within this time (a race). Slower servers drop out, and
             the others get more runs. With --slo, the configuration that meets the objective with
-            the least memory wins. Default: 5m, unless --runs, --duration, --compare or --intervene
+            the least memory wins. Default: 5m, unless --runs, --duration, --compare or intervene
             is given.
         margin: Smallest difference between servers that matters in a race, as a share; servers
             within it are tied.
@@ -214,16 +218,20 @@ class SweepOptions:
             shown and stored; most values are hidden (repeatable).
     """
 
-    name: str | None = option(None, "Output", only=_LAUNCHING)
+    name: str | None = option(None, "Output", only=_LAUNCHING, setting=_LAUNCHING)
     runs: int | None = option(None, "Procedure", Whole(1, 1000), only=_SWEEP)
     compare: bool = option(False, "Procedure", bool, only=_SWEEP)
     budget: float | None = option(None, "Procedure", DURATION, only=_SWEEP)
     margin: float = option(0.1, "Procedure", MARGIN, only=_SWEEP)
-    aggregate: Method = option("interval", "Procedure", get_args(Method), only=_SWEEP)
+    aggregate: Method = option(
+        "interval", "Procedure", get_args(Method), only=_SWEEP, setting=_SWEEP
+    )
     slo: Sequence[str] = option((), "Procedure", only=_SWEEP, repeatable=True)
     settle: float | None = option(None, "Procedure", DURATION, only=_SWEEP)
-    reruns: int | None = option(None, "Procedure", Whole(0, 100), only=_SWEEP)
-    intervene: Literal["cpu"] | None = option(None, "Procedure", ("cpu",), only=_SWEEP)
-    sample_interval: float = option(0.1, "Procedure", DURATION, only=_LAUNCHING)
-    store_secrets: bool = option(False, "Output", bool)
+    reruns: int | None = option(None, "Procedure", Whole(0, 100), only=_SWEEP, setting=_SWEEP)
+    intervene: Literal["cpu"] | None = option(
+        None, "Procedure", ("cpu",), only=_SWEEP, setting=_SWEEP
+    )
+    sample_interval: float = option(0.1, "Procedure", DURATION, only=_LAUNCHING, setting=_LAUNCHING)
+    store_secrets: bool = option(False, "Output", bool, setting=_LAUNCHING)
     show: Sequence[str] = option((), "Output", metavar="NAME", repeatable=True)

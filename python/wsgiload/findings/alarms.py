@@ -16,13 +16,8 @@ from wsgiload.findings.finding import Finding, Fired, percent
 from wsgiload.findings.services import IDLE_SHARE, bottleneck_and_fix, busy_service
 from wsgiload.findings.tails import delayed_acknowledgement, hidden_stalls
 from wsgiload.findings.wrong_responses import wrong_responses
-from wsgiload.sampling.memory_growth import (
-    MIN_GROWTH,
-    MIN_GROWTH_BYTES,
-    MIN_LENGTH_NS,
-    MemoryGrowth,
-)
-from wsgiload.serving.cache_probe import CacheProbe
+from wsgiload.sampling.resources import MIN_GROWTH, MIN_GROWTH_BYTES, MIN_LENGTH_NS, MemoryGrowth
+from wsgiload.serving.exchange import CacheProbe
 from wsgiload.units import NS_PER_S, duration_words
 
 # littles-law: N = X (R + Z) holds in a closed loop that serves every user.

@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 
 from wsgiload._loadgen import check_catalogue
+from wsgiload.documents.base import decode_json
 from wsgiload.documents.load_report import Blame, Reason
-from wsgiload.documents.typed import decode_json
 
 Level = Literal["warn", "invalid"]
 Figure = float | str | bool | None

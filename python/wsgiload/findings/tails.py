@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.codec import histogram_of
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.findings.finding import Finding, Fired, percent
 from wsgiload.units import duration_words

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from wsgiload.documents.load_report import LoadReport, WrongResponse
-from wsgiload.experiment.public_request import public_response
+from wsgiload.experiment.stored_secrets import public_response
 from wsgiload.findings.finding import Finding, Fired
 from wsgiload.foreign_text import quotation
 

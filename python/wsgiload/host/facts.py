@@ -1,17 +1,20 @@
-"""Facts of the machine that affect results, read once for run.json. ``doctor`` evaluates them."""
+"""Facts that affect results, read once for run.json: the machine, which processors share a core, a
+cache and a memory node, and the git revision of the measured code. ``doctor`` evaluates them."""
 
 from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from wsgiload._loadgen import build_info
 from wsgiload.documents.load_report import Build
-from wsgiload.documents.run_info import HostFacts
-from wsgiload.host.cpus import available_cpus
-from wsgiload.host.topology import read_topology, topology_facts
+from wsgiload.documents.run_info import HostFacts, ProcessorFacts
+from wsgiload.errors import UsageError
+from wsgiload.host.cpus import Processor, available_cpus, parse_cpu_list
 
 
 def host_facts() -> HostFacts:
@@ -69,3 +72,101 @@ def _os_name() -> str | None:
         return platform.freedesktop_os_release().get("PRETTY_NAME")
     except OSError:
         return None
+
+
+TIMEOUT_S = 10.0
+CHANGED = "+changes"
+
+
+def revision_of(folder: Path) -> str | None:
+    """The checked-out commit, marked if tracked files were changed; None if there is none."""
+    commit = _git(folder, "rev-parse", "--verify", "HEAD")
+    if not commit:
+        return None
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return commit if changes == "" else f"{commit}{CHANGED}"
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    # Variables such as GIT_DIR would select another repository; a status may refresh the index.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            ["git", *words],
+            cwd=folder,
+            env={**env, "GIT_OPTIONAL_LOCKS": "0"},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+CPUS = "sys/devices/system/cpu"
+NODES = "sys/devices/system/node"
+LAST_LEVEL = "3"
+
+
+def read_topology(
+    root: Path = Path("/"), numbers: Sequence[int] | None = None
+) -> tuple[Processor, ...]:
+    """The processors on which this process may run, or the given ``numbers``. If unknown, cores
+    count as not shared, and caches and nodes as shared by all."""
+    nodes = _nodes(root)
+    return tuple(
+        _processor(root, number, nodes)
+        for number in (available_cpus() if numbers is None else numbers)
+    )
+
+
+def topology_facts(topology: Iterable[Processor]) -> tuple[ProcessorFacts, ...]:
+    """The topology in the form of run.json."""
+    return tuple(
+        ProcessorFacts(cpu=one.number, core=one.core, cache=one.cache, node=one.node)
+        for one in topology
+    )
+
+
+def _processor(root: Path, number: int, nodes: dict[int, int]) -> Processor:
+    folder = root / CPUS / f"cpu{number}"
+    siblings = _first(folder / "topology/core_cpus_list", folder / "topology/thread_siblings_list")
+    caches = [
+        index for index in folder.glob("cache/index*") if _sysfs_text(index / "level") == LAST_LEVEL
+    ]
+    cache = _first(*(index / "shared_cpu_list" for index in caches))
+    return Processor(
+        number,
+        core=number if siblings is None else siblings,
+        cache=0 if cache is None else cache,
+        node=nodes.get(number, 0),
+    )
+
+
+def _nodes(root: Path) -> dict[int, int]:
+    """The memory node of each processor."""
+    nodes: dict[int, int] = {}
+    for folder in (root / NODES).glob("node[0-9]*"):
+        nodes |= dict.fromkeys(_list(folder / "cpulist"), int(folder.name.removeprefix("node")))
+    return nodes
+
+
+def _first(*paths: Path) -> int | None:
+    """The lowest processor in the first existing list; it names the group."""
+    return next((numbers[0] for path in paths if (numbers := _list(path))), None)
+
+
+def _list(path: Path) -> tuple[int, ...]:
+    try:
+        return parse_cpu_list(_sysfs_text(path))
+    except UsageError:
+        return ()
+
+
+def _sysfs_text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

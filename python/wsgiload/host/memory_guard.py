@@ -8,6 +8,7 @@ they are started ``unguarded``. Neither mechanism needs control groups.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from wsgiload.errors import UsageError
 from wsgiload.units import parse_size_bytes
 
 VARIABLE = "WSGILOAD_OWN_MEMORY"
@@ -89,3 +91,22 @@ def _used_bytes() -> int:
 
 def _share_bytes() -> int:
     return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE)
+
+
+USUAL_LIMIT = 4096
+NO_NEW_THREAD = "can't start new thread"  # Python's words
+_REFUSALS = (NO_NEW_THREAD, os.strerror(errno.EAGAIN))
+
+
+def process_limit_error(error: object) -> UsageError | None:
+    """The error to report if this error or text says that the system refused a process or thread;
+    otherwise None."""
+    if not any(words in str(error) for words in _REFUSALS):
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = "" if limit == resource.RLIM_INFINITY else f" (ulimit -u is {limit:,})"
+    return UsageError(
+        f"this user may start no further process or thread{most}",
+        f"ulimit -u {USUAL_LIMIT}, or end other processes of this user; in a container, raise "
+        "its limit on processes",
+    )

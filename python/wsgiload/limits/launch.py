@@ -19,8 +19,7 @@ from typing import IO
 from wsgiload.account import Account
 from wsgiload.errors import LimitsError, ServerError
 from wsgiload.host.cpus import available_cpus
-from wsgiload.host.memory_guard import unguarded
-from wsgiload.host.process_limit import process_limit_error
+from wsgiload.host.memory_guard import process_limit_error, unguarded
 from wsgiload.limits import sweep
 
 CAN_PIN = hasattr(os, "sched_setaffinity")  # macOS has no way to pin

@@ -16,7 +16,7 @@ from contextlib import suppress
 import msgspec
 
 from wsgiload._loadgen import LoadHandle
-from wsgiload.documents.typed import decode_json
+from wsgiload.documents.base import decode_json
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

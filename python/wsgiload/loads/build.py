@@ -1,14 +1,18 @@
-"""Builds the plan of one load from the user's options. Starts nothing."""
+"""Builds the plan of one load from the user's options, and asks the generator what it says about
+it. Starts nothing."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from wsgiload._loadgen import check_plan
+from wsgiload.documents.codec import encode
 from wsgiload.documents.load_plan import LoadPlan
-from wsgiload.errors import require
+from wsgiload.errors import UsageError, require
 from wsgiload.loads.options import Level, load_plan, settings_of
 from wsgiload.loads.precision import parse_precision, until_precise
 from wsgiload.loads.public_options import LoadOptions, RequestOptions, TransportOptions
@@ -72,3 +76,23 @@ def _requests_of(spec: LoadSpec) -> RequestOptions:
         "omit --targets, --sessions and --body",
     )
     return replace(spec.request, targets=tuple(spec.schedule.targets))
+
+
+def require_possible(plan: LoadPlan) -> None:
+    """Raise UsageError for a plan that the generator cannot carry out; nothing is started."""
+    plan_warnings(plan, ())
+
+
+def plan_warnings(
+    plan: LoadPlan, given: Collection[str], open_by: str = "--rate"
+) -> tuple[str, ...]:
+    """The generator's warnings about options that have no effect on this plan.
+
+    ``given`` are the options that the user set, named like the flags with underscores: the plan of
+    a closed loop does not contain the options of an open loop. ``open_by`` is the flag that selects
+    an open loop. Raises UsageError like ``require_possible``.
+    """
+    try:
+        return tuple(check_plan(encode(plan), list(given), open_by))
+    except ValueError as error:
+        raise UsageError(str(error)) from error

@@ -1,29 +1,35 @@
-"""Runs one load in a generator process on the client's cores, outside the server's limits."""
+"""Runs one load in a generator process on the client's cores, outside the server's limits, if
+anything listens where it would be sent; and reads its progress, which the generator writes to a
+file in memory.
+
+Reader and writer never wait for each other. Without a reader, there is no such file.
+"""
 
 from __future__ import annotations
 
 import os
 import select
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from typing import IO
+from typing import IO, Self
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
+from wsgiload._loadgen import read_progress
+from wsgiload.documents.base import decode_json
 from wsgiload.documents.codec import decode, encode
 from wsgiload.documents.load_plan import LoadPlan
-from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.typed import decode_json
-from wsgiload.errors import LoadError, UsageError
+from wsgiload.documents.load_report import LoadReport, Outcomes
+from wsgiload.errors import LoadError, ServerError, UsageError
 from wsgiload.host.cpus import CpuPlan
-from wsgiload.host.memory_guard import unguarded
-from wsgiload.host.process_limit import process_limit_error
+from wsgiload.host.memory_guard import process_limit_error, unguarded
 from wsgiload.interrupts import signal_name
 from wsgiload.loads._driver import Failure, Order
-from wsgiload.loads.progress import ProgressFile
 
 # Each poll costs 0.14 ms on the generator's core, as much as a sample.
 POLL_S = 0.5
@@ -151,3 +157,81 @@ def _death(process: subprocess.Popen[bytes], report_bytes: int, stderr: IO[bytes
     end = f"was killed by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
     extent = f"after {report_bytes:,} bytes of its" if report_bytes else "without a"
     return f"the load generator {end} {extent} report: {' '.join(last) or 'no error message'}"
+
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+_TIMEOUT_S = 1.0
+
+
+def require_listener(plan: LoadPlan) -> None:
+    """Raise ServerError if the connection is refused. The load itself reports every other error."""
+    if plan.source_addresses:  # the load itself connects from them
+        return
+    try:
+        url = urlsplit(plan.url if "://" in plan.url else f"http://{plan.url}")
+        _connect(plan, url)
+    except ConnectionRefusedError as error:
+        place = plan.unix_socket or plan.connect_to or url.netloc
+        raise ServerError(
+            f"nothing listens on {place.rpartition('@')[2]}: {error.strerror}",
+            "start the server, or correct the address",
+        ) from error
+    except (KeyError, OSError, ValueError):
+        pass
+
+
+def _connect(plan: LoadPlan, url: SplitResult) -> None:
+    if plan.unix_socket is not None:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_TIMEOUT_S)
+            connection.connect(plan.unix_socket)
+        return
+    target = url if plan.connect_to is None else urlsplit(f"//{plan.connect_to}")
+    port = target.port or DEFAULT_PORTS[url.scheme]
+    socket.create_connection((target.hostname or "", port), _TIMEOUT_S).close()
+
+
+class LoadProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest progress; timestamps are nanoseconds of CLOCK_MONOTONIC."""
+
+    at_ns: int
+    start_ns: int
+    measure_from_ns: int
+    measure_to_ns: int
+    outcomes: Outcomes
+    """Outcomes of the measurement so far; requests in the system only count as scheduled."""
+    scheduled: int
+    """Scheduled requests so far, including warm-up and cool-down."""
+    answered: int
+    """Complete responses so far, including warm-up and cool-down."""
+    p50_ns: int | None
+    p99_ns: int | None
+
+    @property
+    def ended(self) -> int:
+        """Requests of the measurement that have an outcome."""
+        counts: tuple[int, ...] = msgspec.structs.astuple(self.outcomes)
+        return sum(counts) - self.outcomes.scheduled
+
+
+class ProgressFile:
+    """The in-memory file of one load, which exists until the end of the ``with`` block."""
+
+    def __init__(self) -> None:
+        self.descriptor = os.memfd_create("wsgiload-progress")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self.descriptor)
+
+    @property
+    def path(self) -> str:
+        """Its path in this process and in one that inherits the file descriptor."""
+        return f"/proc/self/fd/{self.descriptor}"
+
+    def read(self, threads: int) -> LoadProgress | None:
+        """The current progress; None before all threads have written theirs."""
+        text = read_progress(self.path, threads)
+        return None if text is None else decode_json(text, LoadProgress)

@@ -14,12 +14,11 @@ from typing import Any, Literal, Self
 import msgspec
 
 from wsgiload._loadgen import Histogram, LoadHandle
-from wsgiload.documents.codec import decode, encode, to_plain
-from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.codec import decode, encode, histogram_of, to_plain
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport, Verdict
 from wsgiload.errors import LoadError, UsageError
-from wsgiload.loads.progress import ProgressFile
+from wsgiload.loads.drive import ProgressFile
 
 EXIT_TIMEOUT_S = 2.0
 

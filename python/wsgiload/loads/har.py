@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 import msgspec
 
-from wsgiload.documents.typed import convert, decode_json
+from wsgiload.documents.base import convert, decode_json
 from wsgiload.errors import UsageError
 from wsgiload.loads.targets_text import (
     ImportedTargets,

@@ -1,4 +1,5 @@
-"""The settings and the level of one load, and the generator's plan.
+"""The settings and the level of one load, the generator's plan, and how many connections the limit
+on file descriptors (``ulimit -n``) allows.
 
 Starts, measures and writes nothing. The generator checks whether the plan is possible.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import resource
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -23,10 +25,9 @@ from wsgiload.documents.load_plan import (
 )
 from wsgiload.errors import UsageError, require
 from wsgiload.loads.public_options import Keepalive, LoadOptions
-from wsgiload.loads.request import Request, base64_of
+from wsgiload.loads.request import Request, Transport, base64_of
 from wsgiload.loads.schedule import LoadProfile
 from wsgiload.loads.thresholds import of_generator, require_thresholds
-from wsgiload.loads.transport import Transport
 from wsgiload.options import DURATION, declaration_of
 from wsgiload.units import NS_PER_S, seconds_to_ns
 
@@ -237,3 +238,48 @@ def without_keepalive(load: LoadSettings) -> LoadSettings:
     """The same load with a new connection per request, for a server that closes connections
     anyway."""
     return replace(load, keepalive="off")
+
+
+# As in the generator (net/connection_cap.rs): descriptors for anything other than connections.
+SPARE_DESCRIPTORS = 64
+
+
+def default_max_connections() -> int:
+    """The default maximum of an open loop: 1,000, or as many as this process may open."""
+    possible = _limit() - SPARE_DESCRIPTORS
+    return min(DEFAULT_MAX_CONNECTIONS, possible) if possible > 0 else DEFAULT_MAX_CONNECTIONS
+
+
+def lowered_default(load: LoadSettings) -> str | None:
+    """A note if the limit lowered the default maximum."""
+    if load.max_connections == DEFAULT_MAX_CONNECTIONS:
+        return None
+    if load.max_connections != default_max_connections():
+        return None
+    return (
+        f"at most {load.max_connections:,} connections, because this process may open only "
+        f"{_limit():,} files; `ulimit -n {DEFAULT_MAX_CONNECTIONS + SPARE_DESCRIPTORS}` allows the "
+        f"usual {DEFAULT_MAX_CONNECTIONS:,}"
+    )
+
+
+def require_descriptors(load: LoadSettings, level: Level) -> None:
+    """Raise UsageError if the connections of this load need more descriptors than this process may
+    open."""
+    is_open = level.rate_per_s is not None
+    connections = (load.max_connections if is_open else level.connections) or 1
+    needed, limit = connections + SPARE_DESCRIPTORS, _limit()
+    if needed <= limit:
+        return
+    flag, possible = "--max-connections" if is_open else "--connections", limit - SPARE_DESCRIPTORS
+    raise UsageError(
+        f"{connections:,} connections need {needed:,} file descriptors, but this "
+        f" process may open only {limit:,}",
+        f"ulimit -n {needed}" + (f", or {flag} {possible}" if possible > 0 else ""),
+    )
+
+
+def _limit() -> int:
+    """The descriptors that this process may get."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2**63 if hard == resource.RLIM_INFINITY else hard

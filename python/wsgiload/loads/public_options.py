@@ -14,13 +14,19 @@ from typing import Literal, get_args
 
 from wsgiload.documents.load_plan import Arrivals, OnBusy, ReceiveStamps
 from wsgiload.errors import UsageError, require
-from wsgiload.loads.header_file import parse_headers
-from wsgiload.loads.mix import Sessions, Targets, sessions_of, targets_of
 from wsgiload.loads.precision import parse_precision
-from wsgiload.loads.request import Request, header_pairs
+from wsgiload.loads.request import (
+    Request,
+    Sessions,
+    Targets,
+    Transport,
+    header_pairs,
+    parse_headers,
+    sessions_of,
+    targets_of,
+)
 from wsgiload.loads.thresholds import parse_check_threshold
-from wsgiload.loads.transport import Transport
-from wsgiload.options import DURATION, SEED, Text, Whole, option
+from wsgiload.options import DURATION, SEED, Command, Text, Whole, option
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 Keepalive = Literal["on", "off"] | int
@@ -54,6 +60,7 @@ def _checked_precision(text: str) -> str:
 KEEPALIVE = Text("on|off|K", parse_keepalive)
 PRECISION = Text("precision", _checked_precision)
 CHECK_THRESHOLD = Text("threshold of a check", parse_check_threshold)
+_EXPERIMENTS: tuple[Command, ...] = ("sweep", "capacity")
 STATUSES = Text("codes", _parse_statuses, lambda codes: ",".join(map(str, codes)))
 
 
@@ -101,18 +108,25 @@ class LoadOptions:
     """
 
     warmup: float | None = option(None, "Load", DURATION)
-    warmup_requests: int | None = option(None, "Load", Whole(1), only=("sweep",))
+    warmup_requests: int | None = option(
+        None, "Load", Whole(1), only=("sweep",), setting=("sweep",)
+    )
     cooldown: float | None = option(None, "Load", DURATION, only=("sweep", "capacity"))
     arrivals: Arrivals = option("poisson", "Load", get_args(Arrivals))
     on_busy: OnBusy = option("grow", "Load", get_args(OnBusy))
     max_connections: int | None = option(None, "Load", Whole(1))
-    max_pending: int | None = option(None, "Load", Whole(0))
-    think_time: float = option(0.0, "Load", DURATION, only=("load", "sweep"))
+    max_pending: int | None = option(None, "Load", Whole(0), setting=_EXPERIMENTS)
+    think_time: float = option(0.0, "Load", DURATION, only=("load", "sweep"), setting=_EXPERIMENTS)
     keepalive: Keepalive = option("on", "Load", KEEPALIVE)
     timeout: float = option(10.0, "Load", DURATION)
     deadline: float | None = option(None, "Load", DURATION)
     precision: str | None = option(
-        None, "Load", PRECISION, only=("load", "sweep"), metavar="[QUANTILE:]PERCENT"
+        None,
+        "Load",
+        PRECISION,
+        only=("load", "sweep"),
+        metavar="[QUANTILE:]PERCENT",
+        setting=_EXPERIMENTS,
     )
     requests: int | None = option(None, "Load", Whole(1), "-n", "--requests", only=("load",))
     max_duration: float | None = option(None, "Load", DURATION, only=("load",))
@@ -134,6 +148,7 @@ class LoadOptions:
         "docs/checks.md.",
         repeatable=True,
         collect=dict,
+        setting=_EXPERIMENTS,
     )
 
     def filled(self, defaults: LoadOptions) -> LoadOptions:
@@ -187,9 +202,9 @@ class RequestOptions:
     sessions: Sessions | None = option(None, "Request", "file")
     expect_status: int | Sequence[int] = option((200,), "Request", STATUSES)
     expect_body: bytes | None = None  # --expect-body-file
-    expect_length: int | None = option(None, "Request", Whole(0))
-    expect_sha256: str | None = option(None, "Request", metavar="HEX")
-    expect_regex: str | None = option(None, "Request", metavar="PATTERN")
+    expect_length: int | None = option(None, "Request", Whole(0), setting=_EXPERIMENTS)
+    expect_sha256: str | None = option(None, "Request", metavar="HEX", setting=_EXPERIMENTS)
+    expect_regex: str | None = option(None, "Request", metavar="PATTERN", setting=_EXPERIMENTS)
 
     def request(self, path: str = "/", default_body: bytes | None = None) -> Request:
         """The request; path and expected body default to the app's."""

@@ -1,17 +1,31 @@
-"""The request, and the definition of a correct response. Data only."""
+"""The request, the definition of a correct response, and how the connection reaches the server.
+docs/requests.md describes the files of header fields, weighted requests and sessions. Messages
+never quote them, because they may contain secrets."""
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
-from wsgiload._loadgen import first_text
-from wsgiload.documents.load_plan import ResponseCheck, SessionPlan, WeightedRequest
+import msgspec
+
+from wsgiload._loadgen import first_text, read_sessions, read_targets
+from wsgiload.documents.base import convert, decode_json
+from wsgiload.documents.load_plan import (
+    HttpVersion,
+    ResponseCheck,
+    SessionPlan,
+    TlsOptions,
+    WeightedRequest,
+)
 from wsgiload.errors import UsageError, require
+from wsgiload.foreign_files import HEADERS, SESSIONS, TARGETS, FileKind, checked_input, read_file
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PATH = re.compile(r"/[\x21-\x7e]*")
@@ -179,3 +193,124 @@ def _body(body: bytes | None) -> bytes | None:
 
 def _bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
+
+
+def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
+    """Parse ``Name: value``, or ``@FILE`` with one header field per line."""
+    if not text.startswith("@"):
+        return (parse_header(text),)
+    if text == "@":
+        raise UsageError("-H @ is not followed by a file name", "write -H ")
+    path = _path_of(text[1:])
+    lines = enumerate(_text_of(path).split("\n"), start=1)
+    written = [(number, line.strip()) for number, line in lines]
+    fields = tuple(
+        _field(line, f"{path}:{number}")
+        for number, line in written
+        if line and not line.startswith("#")
+    )
+    if not fields:
+        raise UsageError(f"{path} has no header fields", "write one 'Name: value' on each line")
+    return fields
+
+
+def _path_of(name: str) -> Path:
+    """The path with a leading tilde expanded, which shells do not do after ``@``."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return read_file(HEADERS, path).decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeError:
+        raise UsageError(f"{path} is not UTF-8", "use ASCII") from None
+
+
+def _field(line: str, where: str) -> tuple[str, str]:
+    try:
+        name, value = parse_header(line)
+    except UsageError:
+        raise UsageError(f"{where} is not a header field", "write it as 'Name: value'") from None
+    if not is_field_value(value):
+        raise UsageError(f"{where}: {name} has characters that HTTP forbids", "use ASCII")
+    return name, value
+
+
+Entry = TypeVar("Entry", WeightedRequest, SessionPlan)
+
+# A file, or the entries themselves, typed or as plain data.
+Targets = str | PathLike[str] | Sequence[WeightedRequest] | Sequence[Mapping[str, object]]
+Sessions = str | PathLike[str] | Sequence[SessionPlan] | Sequence[Mapping[str, object]]
+
+
+def targets_of(targets: Targets | None) -> tuple[WeightedRequest, ...]:
+    """The weighted requests of a file, or those passed directly."""
+    if isinstance(targets, str | PathLike):
+        return _from_file(fspath(targets), TARGETS, read_targets, WeightedRequest)
+    return tuple(_entry(entry, WeightedRequest) for entry in targets or ())
+
+
+def sessions_of(sessions: Sessions | None) -> tuple[SessionPlan, ...]:
+    """The sessions of a file, or those passed directly."""
+    if isinstance(sessions, str | PathLike):
+        return _from_file(fspath(sessions), SESSIONS, read_sessions, SessionPlan)
+    return tuple(_entry(entry, SessionPlan) for entry in sessions or ())
+
+
+def _from_file(
+    path: str, file: FileKind, read: Callable[[str], str], kind: type[Entry]
+) -> tuple[Entry, ...]:
+    try:
+        with checked_input(file, path):
+            entries = read(path)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return decode_json(entries, tuple[kind, ...])  # type: ignore[valid-type]
+
+
+def _entry(entry: Entry | Mapping[str, object], kind: type[Entry]) -> Entry:
+    if isinstance(entry, kind):
+        return entry
+    try:
+        return convert(entry, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{entry!r} is not an entry: {error}", "see docs/requests.md") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """Connection settings, which the generator checks. Default: plain HTTP/1.1 from an address that
+    the kernel chooses."""
+
+    unix_socket: str | None = None
+    connect_to: str | None = None
+    source_addresses: tuple[str, ...] = ()
+    http2: bool = False
+    streams: int = 1
+    http1_0: bool = False
+    insecure: bool = False
+    ca_file: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+
+    @property
+    def http_version(self) -> HttpVersion:
+        """The HTTP version in the form of a plan."""
+        if self.http2:
+            return "http2"
+        return "http1_0" if self.http1_0 else "http1"
+
+    @property
+    def tls(self) -> TlsOptions:
+        """The TLS settings in the form of a plan."""
+        return TlsOptions(
+            insecure=self.insecure,
+            ca_file=self.ca_file,
+            client_cert=self.client_cert,
+            client_key=self.client_key,
+        )

@@ -15,12 +15,11 @@ from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.foreign_files import write_named
 from wsgiload.report.answer import with_answer
-from wsgiload.report.calibration import print_calibration
 from wsgiload.report.capacity import print_capacity, print_capacity_screen
 from wsgiload.report.catalogue import print_checks, print_server
 from wsgiload.report.first_screen import print_first_screen
 from wsgiload.report.load_screen import print_load_screen
-from wsgiload.report.preflight import preflight_lines
+from wsgiload.report.preflight import preflight_lines, print_calibration
 from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.report.table import (
     print_comparison,

@@ -6,38 +6,47 @@ and what could change that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
-from wsgiload.analysis.answered import are_open
+from wsgiload.analysis.answered import are_open, errors_to_resolve
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.races import race_at, ranked_by_race
 from wsgiload.analysis.ranking import rank
-from wsgiload.analysis.wrong_response_finding import errors_to_resolve
-from wsgiload.documents.answer import Answer, RankingEntry, RankingLevel
-from wsgiload.documents.over_cells import Race
-from wsgiload.documents.recommendation import Recommendation
+from wsgiload.documents.answer import Answer, RankingEntry, RankingLevel, Recommendation
+from wsgiload.documents.over_cells import Comparison, Race
 from wsgiload.documents.summary import Summary
-from wsgiload.report.answer_needs import compare_needs, separating_needs
+from wsgiload.experiment.estimate import runs_s
+from wsgiload.report import words
 from wsgiload.report.cautions import cautions
 from wsgiload.report.command_line import start_of
 from wsgiload.report.level_sentences import (
     alone,
+    comparison_of,
     quick_look,
     raced,
+    saturation_sentence,
     tie,
     winner,
     with_errors,
 )
-from wsgiload.report.levels import by_app, main_level, ranked
-from wsgiload.report.question import limits_words, question_of
-from wsgiload.report.races import STATUSES, duration_needs, objective_words, race_needs
-from wsgiload.report.ranked_figures import leanest
-from wsgiload.report.recommendation import recommendation_sentences
-from wsgiload.report.saturation import saturation_sentence
-from wsgiload.statistics.effect import MIN_RUNS
+from wsgiload.report.over_runs import typical_deviation
+from wsgiload.report.question import (
+    STATUSES,
+    by_app,
+    duration_needs,
+    limits_words,
+    main_level,
+    objective_words,
+    question_of,
+    race_needs,
+    ranked,
+)
+from wsgiload.report.recommendation import leanest, recommendation_sentences
+from wsgiload.statistics.effect import MAX_RUNS, MIN_RUNS, PLANNED_FACTOR, runs_needed
 
 Status = Literal["decided", "tie", "undecided"]
 
@@ -228,3 +237,51 @@ def _counts(entries: Iterable[RankingEntry]) -> str:
         f"{statuses.count(status)} {text}" for status, text in names.items() if status in statuses
     ]
     return f" ({', '.join(counts)})" if counts else ""
+
+
+def compare_needs(summary: Summary) -> str:
+    """The options that decide in the fewest minutes."""
+    if len({cell.app for cell in summary.cells}) == 1:
+        return "repeat without --runs and --duration (at most 5 min)"
+    runs = runs_needed(1)
+    span = _span(summary, runs)
+    return f"repeat with --compare ({runs} runs per server and load level, about {span})"
+
+
+def separating_needs(
+    summary: Summary,
+    best: RankingEntry,
+    main: RankingLevel,
+    contenders: Sequence[RankingEntry],
+) -> str | None:
+    """The runs required to separate servers, given the variation between these runs; None if that
+    would require too many, or if nothing was compared."""
+    figure = "goodput" if main.rate is None else "p99"
+    comparisons = summary.comparisons or ()
+    open_pairs = _with_margin(best, main, figure, comparisons)
+    if not open_pairs:
+        return None
+    runs = runs_needed(math.comb(len(contenders), 2), typical_deviation(open_pairs))
+    rounds = max(one.rounds for one in open_pairs)
+    if not rounds < runs < MAX_RUNS:
+        return None
+
+    span = _span(summary, runs)
+    return (
+        f"{runs} runs per server and load level (--runs {runs}, about {span}) would detect "
+        f"differences in {figure} of {100 * (PLANNED_FACTOR - 1):.0f} % or more"
+    )
+
+
+def _with_margin(
+    best: RankingEntry, main: RankingLevel, figure: str, comparisons: Sequence[Comparison]
+) -> list[Comparison]:
+    open_pairs = (
+        comparison_of(best.label, name, main, figure, comparisons) for name in best.undecided_with
+    )
+    return [one for one in open_pairs if one is not None and one.margin is not None]
+
+
+def _span(summary: Summary, runs: int) -> str:
+    experiment = summary.experiment
+    return words.format_span(runs_s(experiment, len(experiment.servers), runs))

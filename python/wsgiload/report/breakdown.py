@@ -14,8 +14,8 @@ from wsgiload.documents.page_data import PageBar, PageBars, PageBreakdown
 from wsgiload.report import words
 from wsgiload.report.cells import Cell, Sweep, conditions
 from wsgiload.report.grids import Grid
-from wsgiload.report.load_digest import PARTS, LoadDigest
 from wsgiload.report.page import Chart
+from wsgiload.report.run_files import PARTS, LoadDigest
 
 NAME = "tail"
 READING = (

@@ -21,6 +21,7 @@ from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer
 from wsgiload.report.cautions import at_most_five
 from wsgiload.report.cells import label_of
 from wsgiload.report.command_line import start_of_cell
+from wsgiload.report.first_screen import places_among
 from wsgiload.report.question import limits_words
 from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.report.terminal import full_width, plain_table
@@ -170,20 +171,9 @@ def _overlap(one: ServerCapacity, other: ServerCapacity) -> bool:
 def _places(servers: Sequence[ServerCapacity]) -> list[str]:
     """The place of each server; servers whose intervals overlap with the first of their group share
     it."""
-    places: list[int | None] = []
-    first: ServerCapacity | None = None
-    for position, server in enumerate(servers, start=1):
-        if server.rate_per_s is None:
-            places.append(None)
-        elif first is not None and _overlap(first, server):
-            places.append(places[-1])
-        else:
-            first = server
-            places.append(position)
-    return [
-        words.MISSING if place is None else f"{place}{'=' if places.count(place) > 1 else ''}"
-        for place in places
-    ]
+    known = [server for server in servers if server.rate_per_s is not None]
+    places = places_among(known, _overlap, "=")
+    return [*places, *[words.MISSING] * (len(servers) - len(known))]
 
 
 def _screen_table(servers: Sequence[ServerCapacity]) -> tuple[list[str], list[list[str]]]:
@@ -265,26 +255,10 @@ def conditions(document: CapacityResult) -> str:
 
 
 def _table(servers: Sequence[ServerCapacity]) -> Table:
-    table = plain_table(
-        "server",
-        "rate",
-        "bracket",
-        "95 % CI",
-        "confirmed",
-        "memory",
-        "verdict",
-    )
+    table = plain_table(*HEADINGS[1:])
     for server in servers:
-        verdict, confirmed = server.verdict, server.confirmed
-        table.add_row(
-            server.server,
-            rate_words(server),
-            bracket_words(server.bracket),
-            interval_words(server.interval_95),
-            f"{confirmed[0]} of {confirmed[1]}" if confirmed else words.MISSING,
-            memory_words(server.at_rate),
-            Text(words.verdict_words(verdict), style=_STYLES[verdict.status]),
-        )
+        *figures, verdict = _row(server)
+        table.add_row(*figures, Text(verdict, style=_STYLES[server.verdict.status]))
     return table
 
 

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wsgiload.analysis.answered import wrong_responses_of
 from wsgiload.analysis.attempts import counted_attempts, is_disturbed
-from wsgiload.analysis.wrong_response_finding import wrong_responses_of
 from wsgiload.documents.answer import RankingLevel
 from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.load_report import ErrorBudget
@@ -19,12 +19,11 @@ from wsgiload.findings.of_trials import of_trials
 from wsgiload.findings.over_cells import alarms_over_cells
 from wsgiload.findings.wrong_responses import WRONG_RESPONSES
 from wsgiload.report import words
-from wsgiload.report.bottlenecks import bottleneck_lines
-from wsgiload.report.causes import cause_of_no_result
+from wsgiload.report.causes import bottleneck_lines, cause_of_no_result
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.coincidence import nearest_lines
-from wsgiload.report.levels import decisive_levels, ranked
-from wsgiload.report.ranked_figures import enough_s
+from wsgiload.report.question import decisive_levels, ranked
+from wsgiload.report.recommendation import enough_s
 from wsgiload.units import level_words
 
 MAX_CAUTIONS = 5

@@ -18,10 +18,9 @@ from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.effective_limit import effective_limit
 from wsgiload.analysis.ranking import SUSTAINED_GOODPUT, SUSTAINED_RATIO
 from wsgiload.documents.cell_result import CellResult, ServiceUse
-from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_report import Bounds, Distribution, Outcomes, Rates
 from wsgiload.documents.resources import ResourceUse
-from wsgiload.documents.summary import Summary
+from wsgiload.documents.summary import ExperimentFacts, Summary
 from wsgiload.report import words
 from wsgiload.sampling.resources import NOTHING_SAMPLED
 

@@ -22,7 +22,7 @@ from wsgiload.report.cells import (
     median_upper_ns,
     quantile_ns,
 )
-from wsgiload.report.load_digest import LoadDigest
+from wsgiload.report.run_files import LoadDigest
 from wsgiload.report.strip import Strip
 
 NOTABLE_THROTTLING = 0.01

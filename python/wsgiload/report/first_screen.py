@@ -4,7 +4,8 @@ computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from rich.console import Console
 
@@ -14,8 +15,10 @@ from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.answer import answer_of
 from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer
-from wsgiload.report.levels import decisive_levels, ranked
-from wsgiload.report.ranked_figures import p99_words
+from wsgiload.report.question import decisive_levels, ranked
+from wsgiload.report.recommendation import p99_words
+
+T = TypeVar("T")
 
 _NOT_RANKED = {
     "errors": "errors",
@@ -133,25 +136,25 @@ def table_of(
 def places_of(entries: Sequence[RankingEntry]) -> dict[str, str]:
     """The place of each server; servers whose order relative to the first of their group is not
     known share it."""
-    places: dict[str, int] = {}
-    first: RankingEntry | None = None
-    for position, entry in enumerate(entries, start=1):
-        if entry.status != "ranked":
-            continue
-        is_tied = first is not None and entry.label in (*first.tied_with, *first.undecided_with)
-        if first is None or not is_tied:
-            first = entry
-            places[entry.label] = position
-        else:
-            places[entry.label] = places[first.label]
 
-    taken = list(places.values())
+    def is_tied(first: RankingEntry, entry: RankingEntry) -> bool:
+        return entry.label in (*first.tied_with, *first.undecided_with)
+
+    in_order = [entry for entry in entries if entry.status == "ranked"]
     shared = "?" if any(entry.undecided_with for entry in entries) else "="
-    words_of = {
-        label: f"{place}{shared if taken.count(place) > 1 else ''}"
-        for label, place in places.items()
-    }
-    return {entry.label: words_of.get(entry.label, words.MISSING) for entry in entries}
+    places = places_among(in_order, is_tied, shared)
+    shown = {entry.label: place for entry, place in zip(in_order, places, strict=True)}
+    return {entry.label: shown.get(entry.label, words.MISSING) for entry in entries}
+
+
+def places_among(ranked: Sequence[T], is_tied: Callable[[T, T], bool], shared: str) -> list[str]:
+    """The places of servers in their order. Those that tie with the first of their group have its
+    place, with the mark ``shared``."""
+    places: list[int] = []
+    for position, one in enumerate(ranked, start=1):
+        is_new = not places or not is_tied(ranked[places[-1] - 1], one)
+        places.append(position if is_new else places[-1])
+    return [f"{place}{shared if places.count(place) > 1 else ''}" for place in places]
 
 
 def figure_text(entry: RankingEntry, *, is_open: bool) -> str:

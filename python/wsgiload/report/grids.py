@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wsgiload.report import coincidence, panels, words
 from wsgiload.report.cells import Cell, Sweep, outcome_counts, quantile_ns
 from wsgiload.report.heat import Heat
-from wsgiload.report.load_digest import LoadDigest
+from wsgiload.report.run_files import LoadDigest
 from wsgiload.report.strip import Busy, Strip
 
 _FAILURES = {
@@ -82,22 +82,28 @@ def _service_memory(cell: Cell, name: str) -> str:
 
 
 DISTURBED: Column = ("disturbed", lambda cell: words.format_seconds(cell.result.disturbed_s))
-_CELL_COLUMNS: tuple[Column, ...] = (
-    ("goodput/s", GOODPUT_COLUMNS[3][1]),
-    ("ok", GOODPUT_COLUMNS[4][1]),
-    ("p50", lambda cell: cell.quantile_words(0.5)),
-    ("p99", lambda cell: cell.quantile_words(0.99)),
-    ("p99.9", lambda cell: cell.quantile_words(0.999)),
+
+
+def _quantile_column(quantile: float) -> Column:
+    return words.quantile_name(quantile), lambda cell: cell.quantile_words(quantile)
+
+
+MAIN_COLUMNS: tuple[Column, ...] = (
+    *GOODPUT_COLUMNS[3:],
+    *(_quantile_column(quantile) for quantile in (0.5, 0.99, 0.999)),
     (
         "service time p50",
         lambda cell: words.format_duration_ns(quantile_ns(cell.result.service_time_ns, 0.5)),
     ),
+    ("CPU cores", RESOURCE_COLUMNS[0][1]),
+    ("memory", RESOURCE_COLUMNS[4][1]),
+)
+_CELL_COLUMNS: tuple[Column, ...] = (
+    *MAIN_COLUMNS,
     (
         "send lag p99",
         lambda cell: words.format_duration_ns(quantile_ns(cell.result.send_lag_ns, 0.99)),
     ),
-    ("CPU cores", RESOURCE_COLUMNS[0][1]),
-    ("memory", RESOURCE_COLUMNS[4][1]),
     ("periods throttled", RESOURCE_COLUMNS[6][1]),
     DISTURBED,
     ("coincided with", coincidence.names),
@@ -138,10 +144,6 @@ def of_times(sweep: Sweep, loads: Mapping[str, LoadDigest]) -> Grid:
 def of_spectrum(sweep: Sweep) -> Grid:
     """Every cell with all quantiles of the spectrum."""
     return of_columns(sweep, [_quantile_column(quantile) for quantile in panels.QUANTILES])
-
-
-def _quantile_column(quantile: float) -> Column:
-    return words.quantile_name(quantile), lambda cell: cell.quantile_words(quantile)
 
 
 def of_cells(sweep: Sweep) -> Grid:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from wsgiload._loadgen import Histogram
 from wsgiload.attribution import spans
-from wsgiload.attribution.exposure import Flight, overlaps, tail_of
-from wsgiload.attribution.steps import CFS_PERIOD_NS, steps_of
+from wsgiload.attribution.evidence import Flight, overlaps, tail_of
+from wsgiload.attribution.spans import CFS_PERIOD_NS, steps_of
 from wsgiload.documents.load_report import Interval, LoadReport
 from wsgiload.documents.page_data import PageHeat, PageMark
 from wsgiload.limits.model import Counters

@@ -33,8 +33,8 @@ from wsgiload.report import (
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.breakdown import Breakdown
 from wsgiload.report.cells import Sweep, conditions, read_sweep
+from wsgiload.report.forest import RankingChart, ranking_charts
 from wsgiload.report.page import Chart, Download, download, facts, nothing_drawn
-from wsgiload.report.ranking_chart import RankingChart, ranking_charts
 from wsgiload.report.run_files import RunFiles
 from wsgiload.report.strip import Strip
 from wsgiload.report.timelines import ServerStrips

@@ -10,19 +10,25 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from wsgiload.documents.codec import encode_bytes
-from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_plan import KeepaliveLimit
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.page_data import PageTimeline
-from wsgiload.documents.summary import Summary
+from wsgiload.documents.summary import ExperimentFacts, Summary
 from wsgiload.findings.alarms import alarms_of_load
-from wsgiload.report import findings, grids, heat, load_figures, page, panels, timelines, words
+from wsgiload.report import findings, grids, heat, page, panels, timelines, words
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import Sweep, conditions, read_sweep
-from wsgiload.report.load_digest import digest_of
-from wsgiload.report.load_screen import NOTE, load_screen
+from wsgiload.report.load_screen import (
+    NOTE,
+    REQUEST_HEADINGS,
+    load_screen,
+    offered_words,
+    open_loop,
+    request_rows,
+    shown_requests,
+)
 from wsgiload.report.page import MAX_DOWNLOAD_BYTES, Download, facts
-from wsgiload.report.run_files import IntervalRow, SampleRow
+from wsgiload.report.run_files import IntervalRow, SampleRow, digest_of
 from wsgiload.report.strip import Strip, make_strip
 from wsgiload.results.load_attempts import cell_of_load
 from wsgiload.units import NS_PER_S
@@ -65,8 +71,8 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
     data = msgspec.structs.replace(
         page.nothing_drawn(sweep.labels), charts=drawn, timelines=_timelines(strip)
     )
-    requests = tuple(load_figures.request_rows(report, MAX_REQUESTS, MAX_REQUESTS))
-    note = load_figures.shown_requests(report, len(requests))
+    requests = tuple(request_rows(report, MAX_REQUESTS, MAX_REQUESTS))
+    note = shown_requests(report, len(requests))
     shown = LoadPage(
         title=f"Load on {report.plan.url}",
         conditions=conditions(sweep.experiment),
@@ -84,7 +90,7 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
             for chart in drawn
         ],
         over_time=None if strip is None else _over_time(strip, sweep),
-        requests=grids.Grid(load_figures.REQUEST_HEADINGS, requests),
+        requests=grids.Grid(REQUEST_HEADINGS, requests),
         requests_note=note and f"{note[0].upper()}{note[1:]}.",
         errors=grids.of_errors(sweep, {_NAME: digest_of(report)}),
         verdict=words.verdict_words(report.verdict),
@@ -170,7 +176,7 @@ def _generator(report: LoadReport) -> Iterator[str]:
         return
     yield f"Generator: {words.client_words(report.client)}."
     pacing = words.pacing_words(report.client)
-    if pacing is not None and load_figures.open_loop(report) is not None:
+    if pacing is not None and open_loop(report) is not None:
         yield f"Generator: {pacing}."
 
 
@@ -182,7 +188,7 @@ def _plan(report: LoadReport) -> list[tuple[str, str]]:
         "url": plan.url,
         "unix_socket": plan.unix_socket,
         "method": plan.method,
-        "load": load_figures.offered_words(report),
+        "load": offered_words(report),
         "warmup_s": phases.warmup_ns / NS_PER_S,
         "measured_s": report.measured_ns / NS_PER_S,
         "cooldown_s": phases.cooldown_ns / NS_PER_S,

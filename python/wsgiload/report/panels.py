@@ -22,14 +22,7 @@ from wsgiload.documents.page_data import (
     Unit,
 )
 from wsgiload.report import words
-from wsgiload.report.cells import (
-    HEADLINE,
-    Cell,
-    Sweep,
-    conditions,
-    median_of,
-    median_upper_ns,
-)
+from wsgiload.report.cells import HEADLINE, Cell, Sweep, conditions, median_of, median_upper_ns
 from wsgiload.report.findings import why_absent, why_not_throttled
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)

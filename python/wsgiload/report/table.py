@@ -16,19 +16,14 @@ from rich.text import Text
 
 from wsgiload.analysis.absence import enough_requests
 from wsgiload.documents.attribution_result import FingerprintResult
-from wsgiload.documents.load_report import (
-    AttachedResources,
-    LoadReport,
-    Reason,
-    SessionCounts,
-)
+from wsgiload.documents.base import convert
+from wsgiload.documents.load_report import AttachedResources, LoadReport, Reason, SessionCounts
 from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.documents.summary import Summary
-from wsgiload.documents.typed import convert
 from wsgiload.findings.alarms import NO_KEEPALIVE, NO_REUSE
 from wsgiload.findings.trial import FAILURE
-from wsgiload.report import coincidence, grids, load_figures, over_runs, words
+from wsgiload.report import coincidence, grids, load_screen, over_runs, words
 from wsgiload.report.cells import (
     HEADLINE,
     Cell,
@@ -84,9 +79,10 @@ def print_comparison(
 def _over_runs(summary: Summary) -> Iterator[RenderableType]:
     """The aggregate of several runs, the comparison if there is one, and the discarded trials."""
     if summary.experiment.runs > 1 and summary.aggregates:
-        table = plain_table()
-        for place, heading in enumerate(over_runs.aggregate_headings(summary)):
-            table.add_column(heading, justify="right" if place else "left", overflow="fold")
+        first, *others = over_runs.aggregate_headings(summary)
+        table = plain_table(first)
+        for heading in others:
+            table.add_column(heading, justify="right", overflow="fold")
         for row in over_runs.aggregate_rows(summary):
             table.add_row(*row)
         yield table
@@ -162,7 +158,8 @@ def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
     for label in sweep.labels:
         for position, cell in enumerate(sweep.of(label)):
             lead = [words.format_rate(cell.load)] + ([str(cell.run)] if sweep.runs > 1 else [])
-            numbers = [shown(cell) for _, shown in columns]
+            # Without the failed share, which the column "ok" shows.
+            numbers = [shown(cell).partition(" (")[0] for _, shown in columns]
             table.add_row(Text(label if position == 0 else ""), *lead, *numbers, _verdict(cell))
         table.add_section()
     return table
@@ -170,17 +167,7 @@ def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
 
 _VERDICT_WIDTH = 14
 _RESULT_COLUMNS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
-    ("goodput/s", lambda cell: words.format_measured_rate(cell.goodput_per_s)),
-    ("ok", lambda cell: words.format_ratio(cell.ok_ratio)),
-    ("p50", lambda cell: _short(cell, 0.5)),
-    ("p99", lambda cell: _short(cell, 0.99)),
-    ("p99.9", lambda cell: _short(cell, 0.999)),
-    (
-        "service time p50",
-        lambda cell: words.format_duration_ns(quantile_ns(cell.result.service_time_ns, 0.5)),
-    ),
-    ("CPU cores", lambda cell: words.format_cores(cell.used.cpu_cores_mean)),
-    ("memory", lambda cell: words.format_bytes(cell.used.memory_peak_bytes)),
+    *grids.MAIN_COLUMNS,
     ("page cache", lambda cell: words.format_bytes(cell.used.page_cache_peak_bytes)),
     ("throttled", lambda cell: words.format_ratio(cell.used.throttled_period_ratio)),
 )
@@ -200,11 +187,6 @@ _DISPENSABLE = (
     "CPU cores",
     "p99.9",
 )
-
-
-def _short(cell: Cell, probability: float) -> str:
-    """The quantile without the failed share, which the "ok" column shows."""
-    return cell.quantile_words(probability).partition(" (")[0]
 
 
 def _fitting_table(sweep: Sweep, console: Console) -> list[RenderableType]:
@@ -367,11 +349,11 @@ def _load_head(report: LoadReport) -> list[RenderableType]:
         words.verdict_words(verdict), style=_STYLES.get(verdict.status, "")
     )
     headline = (
-        f"offered {load_figures.offered_words(report)}, "
+        f"offered {load_screen.offered_words(report)}, "
         f"sent {words.format_measured_per_s(report.rate.sent_per_s)}, "
         f"goodput {words.format_measured_per_s(report.rate.goodput_per_s)} "
         f"({share} of scheduled requests), p99 over all scheduled requests "
-        f"{load_figures.headline_p99(report)}"
+        f"{load_screen.headline_p99(report)}"
     )
     return [
         status,
@@ -392,22 +374,22 @@ def _not_checked(report: LoadReport) -> list[Text]:
 
 
 def _times_table(report: LoadReport) -> Table:
-    table = plain_table("time", numbers=load_figures.TIME_HEADINGS[1:])
-    for row in load_figures.time_rows(report):
+    table = plain_table("time", numbers=load_screen.TIME_HEADINGS[1:])
+    for row in load_screen.time_rows(report):
         table.add_row(*row)
     return table
 
 
 def _requests_table(report: LoadReport) -> Iterator[RenderableType]:
     """The figures of each request of a load with several; only the slowest of many."""
-    rows = load_figures.request_rows(report, _MAX_REQUESTS, _SLOWEST_REQUESTS)
+    rows = load_screen.request_rows(report, _MAX_REQUESTS, _SLOWEST_REQUESTS)
     if not rows:
         return
-    table = plain_table("request", numbers=load_figures.REQUEST_HEADINGS[1:])
+    table = plain_table("request", numbers=load_screen.REQUEST_HEADINGS[1:])
     for name, *figures in rows:
         table.add_row(Text(name), *figures)
     yield table
-    if note := load_figures.shown_requests(report, len(rows)):
+    if note := load_screen.shown_requests(report, len(rows)):
         yield Text(note, style="dim")
 
 
@@ -433,7 +415,7 @@ def _outcomes_line(report: LoadReport) -> Text:
 def _pacing(report: LoadReport) -> str | None:
     """How busy-waiting was limited; None in a closed loop, which does not wait for scheduled
     sends."""
-    if report.client is None or load_figures.open_loop(report) is None:
+    if report.client is None or load_screen.open_loop(report) is None:
         return None
     return words.pacing_words(report.client)
 

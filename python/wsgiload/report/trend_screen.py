@@ -16,9 +16,9 @@ from wsgiload.documents.over_cells import ComparedFigure, Comparison
 from wsgiload.report import words
 from wsgiload.report.answer_box import fitting_table
 from wsgiload.report.cautions import at_most_five
-from wsgiload.report.change_screen import by_size, verdict_words
+from wsgiload.report.change import by_size, verdict_words
 from wsgiload.report.over_runs import change_sentence, level_text, ratio_words, sessions_note
-from wsgiload.report.ranked_figures import p99_words
+from wsgiload.report.recommendation import p99_words
 from wsgiload.report.terminal import full_width
 
 # With more tables, only those of changed cells are shown.

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from wsgiload.documents.capacity import CapacityResult
-from wsgiload.documents.codec import read
-from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.codec import histogram_of, read
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary

@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from wsgiload._loadgen import Histogram
-from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.codec import histogram_of
 from wsgiload.documents.load_report import Distribution, LoadReport
 from wsgiload.units import NS_PER_S
 

@@ -12,12 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from wsgiload.analysis.attempts import (
-    counted_attempt,
-    is_discarded,
-    is_disturbed,
-    reason_of_repeat,
-)
+from wsgiload.analysis.attempts import counted_attempt, is_discarded, is_disturbed, reason_of_repeat
 from wsgiload.attribution.host_disturbance import HostSeconds
 from wsgiload.doctor.settle import WATCH_NS
 from wsgiload.documents.cell_result import AppliedLimits, CellResult

@@ -9,12 +9,26 @@ from pathlib import Path
 
 import msgspec
 
-from wsgiload.documents.manifest import FileDigest, Manifest
-from wsgiload.documents.typed import decode_json
+from wsgiload.documents.base import decode_json
 from wsgiload.foreign_files import MANIFEST, RUN_FILE, read_chunks, read_file, too_deep
 
 NAME = "manifest.json"
 SCHEMA_VERSION = 1
+
+
+class FileDigest(msgspec.Struct, frozen=True, kw_only=True):
+    """The size and checksum of a file when the manifest was written; a running cell may have
+    appended to the file since then."""
+
+    bytes: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """The files by their path inside the run directory."""
+
+    schema_version: int
+    files: dict[str, FileDigest]
 
 
 class Digests:

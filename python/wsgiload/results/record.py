@@ -29,7 +29,7 @@ from wsgiload.sampling.listen_queue import rejected_connections
 from wsgiload.sampling.processes import ClientUsage, ProcessUsage
 from wsgiload.sampling.resources import NOTHING_SAMPLED, measured_window, summarise
 from wsgiload.sampling.sampler import Sample
-from wsgiload.serving.cache_probe import CacheProbe
+from wsgiload.serving.exchange import CacheProbe
 from wsgiload.serving.launch import ServerExit
 from wsgiload.serving.services import RunningService
 from wsgiload.units import NS_PER_S

@@ -23,10 +23,10 @@ from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
-from wsgiload.experiment.public_request import public_report
+from wsgiload.experiment.stored_secrets import public_report
 from wsgiload.foreign_files import RUN_FILE, UNFINISHED, read_file, replace_file
 from wsgiload.program import command_line
-from wsgiload.results import interval_log, manifest, stored_summary
+from wsgiload.results import interval_log, manifest, stored_plan
 from wsgiload.results.manifest import Digests
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS, ClientUsage, ProcessUsage
 from wsgiload.sampling.sampler import RESOURCE_COLUMNS, SERVICE_COLUMNS, Sample
@@ -142,9 +142,9 @@ class RunDirectory:
 
     def write_summary(self, summary: Summary) -> None:
         """summary.json: all cells so far."""
-        self._digests.forget(stored_summary.NAME)
+        self._digests.forget(stored_plan.NAME)
         self._replace_listed("summary.json", encode(summary, indent=1))
-        (self.path / stored_summary.NAME).unlink(missing_ok=True)
+        (self.path / stored_plan.NAME).unlink(missing_ok=True)
 
     def keep_cell(self, cells: int, cell: CellResult, summary: Callable[[], Summary]) -> None:
         """Store the last of this many cells: in summary.json or, if there are many, in a line of
@@ -152,7 +152,7 @@ class RunDirectory:
         if cells <= MAX_REWRITTEN:
             self.write_summary(summary())
         else:
-            self._append(stored_summary.NAME, f"{encode(cell)}\n")
+            self._append(stored_plan.NAME, f"{encode(cell)}\n")
 
     def write_capacity(self, document: CapacityResult) -> None:
         """capacity.json: the result of a capacity search."""

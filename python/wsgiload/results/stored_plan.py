@@ -1,30 +1,34 @@
 """run.json: stores an experiment, reads it back, and checks that nothing has changed before a
-resume.
+resume. Reads the summary of a run: summary.json and, if the run was killed, the cells stored after
+it.
 
 Pure, apart from reading files and running git.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from wsgiload.account import require_own
+from wsgiload.documents.base import decode_json
 from wsgiload.documents.cell_result import CellResult, server_of
-from wsgiload.documents.codec import encode_bytes, read
+from wsgiload.documents.codec import decode, encode_bytes, read, read_cellwise
+from wsgiload.documents.load_report import Distribution, Uncertainty
 from wsgiload.documents.run_info import HostFacts, RunInfo
-from wsgiload.documents.typed import decode_json
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.experiment.build import require_own_folders
 from wsgiload.experiment.plan import Cell, Experiment, plain
 from wsgiload.experiment.redaction import show_values_of
 from wsgiload.experiment.stored_secrets import NO_SECRETS, Secrets, restore_secrets
-from wsgiload.foreign_files import require_plain, too_deep
+from wsgiload.foreign_files import SUMMARY, RefusedFile, read_lines, require_plain, too_deep
 from wsgiload.host.cpus import CpuPlan
-from wsgiload.host.revision import revision_of
+from wsgiload.host.facts import revision_of
 
 # Facts that results depend on; other facts about the host may change during a run.
 HOST_FACTS = (
@@ -207,3 +211,72 @@ def require_same_versions(
                 f"{before[1]}, but now has version {now[0]} on Python {now[1]}",
                 "start a new run, and compare the two with `wsgiload compare`",
             )
+
+
+# The cells that summary.json lacks, one a line.
+NAME = "cells.jsonl"
+Keep = Callable[[CellResult], CellResult]
+T = TypeVar("T")
+
+
+def read_summary(run_dir: Path, *, is_lean: bool = False) -> Summary:
+    """The summary with all stored cells. ``is_lean``: without what reports do not show. Raises
+    UsageError if there is none."""
+    path, keep = run_dir / "summary.json", _Lean().cell if is_lean else _unchanged
+    summary = read_cellwise(path, keep) if is_lean else read(Summary, path)
+    known = {cell.id for cell in summary.cells}
+    later = [cell for cell in _later(run_dir / NAME, keep) if cell.id not in known]
+    return msgspec.structs.replace(summary, cells=(*summary.cells, *later)) if later else summary
+
+
+def _later(path: Path, keep: Keep) -> list[CellResult]:
+    """The cells up to the first damaged line: a process that was killed leaves a part of one."""
+    cells: list[CellResult] = []
+    try:
+        for line in read_lines(SUMMARY, path):
+            cells.append(keep(decode(CellResult, line, str(path))))
+    except FileNotFoundError:
+        return []
+    except RefusedFile:
+        raise
+    except (UsageError, UnicodeError):
+        pass
+    return cells
+
+
+def _unchanged(cell: CellResult) -> CellResult:
+    return cell
+
+
+class _Lean:
+    """Leaves out histograms and intervals that no report shows, and keeps equal parts of cells only
+    once."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, object] = {}
+
+    def cell(self, cell: CellResult) -> CellResult:
+        """The lean cell."""
+        return msgspec.structs.replace(
+            cell,
+            response_time_ns=_without_histogram(cell.response_time_ns),
+            service_time_ns=_without_histogram(cell.service_time_ns),
+            send_lag_ns=_without_histogram(cell.send_lag_ns),
+            connect_time_ns=None,
+            uncertainty=_of_all_requests(cell.uncertainty),
+            settings=self._once(cell.settings),
+            limits=self._once(cell.limits),
+            not_checked=self._once(cell.not_checked),
+            verdict=self._once(cell.verdict),
+        )
+
+    def _once(self, part: T) -> T:
+        return self._seen.setdefault(encode_bytes(part), part)  # type: ignore[return-value]
+
+
+def _of_all_requests(uncertainty: Uncertainty | None) -> Uncertainty | None:
+    return uncertainty and msgspec.structs.replace(uncertainty, response_time_ns={})
+
+
+def _without_histogram(times: Distribution | None) -> Distribution | None:
+    return None if times is None else msgspec.structs.replace(times, hdr_v2=None, intervals_95={})

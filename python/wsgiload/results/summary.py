@@ -12,9 +12,8 @@ from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.attribution_result import AttributionResult
 from wsgiload.documents.cell_result import AppliedLimits, CellResult, ExitStatus, ServerSettings
-from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_report import ErrorBudget, NotChecked, Verdict
-from wsgiload.documents.summary import Summary
+from wsgiload.documents.summary import ExperimentFacts, Summary
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.experiment.plan import Cell, Experiment, experiment_facts
 from wsgiload.findings.alarms import ServerUse, alarms_of_cell
@@ -34,7 +33,7 @@ from wsgiload.findings.trial import (
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.loads.thresholds import of_orchestrator
 from wsgiload.results.record import CellRecord, Setting
-from wsgiload.sampling.memory_growth import memory_growth
+from wsgiload.sampling.resources import memory_growth
 from wsgiload.units import NS_PER_S, duration_words
 
 Status = Literal["complete", "interrupted", "failed"]

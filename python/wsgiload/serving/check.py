@@ -25,12 +25,14 @@ from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import read_listen_queue
 from wsgiload.scratch import remove_stale_scratch, scratch_folder
 from wsgiload.serving import launch, readiness
-from wsgiload.serving.check_heads import Send, forwarding, large_head_fault
 from wsgiload.serving.concurrency import Concurrency
 from wsgiload.serving.conformance import (
     GREETING,
     READY_TIMEOUT_NS,
+    Send,
     conformance_context,
+    forwarding,
+    large_head_fault,
     measure_concurrency,
 )
 from wsgiload.serving.exchange import Connection, Response, exchange

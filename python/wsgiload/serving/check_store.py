@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.catalogue.names import PROFILES, ServerVariant
-from wsgiload.documents.typed import decode_json
+from wsgiload.documents.base import decode_json
 from wsgiload.environments.cache import cache_folder
 from wsgiload.errors import UsageError
 from wsgiload.foreign_files import replace_file

@@ -1,4 +1,4 @@
-"""Starts one server inside its group, stops it, and reports how it ended."""
+"""Starts one server inside its group, stops it, and reports its settings and how it ended."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from wsgiload.catalogue.adjust import adjusted_command
+from wsgiload.catalogue.bundled import scripts_in
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.documents.cell_result import ServerSettings
+from wsgiload.documents.cell_result import ServerSettings, Versions
+from wsgiload.environments.cache import install_command, missing_packages
 from wsgiload.environments.provision import Environment
-from wsgiload.environments.system import install_command, missing_packages
 from wsgiload.errors import LoadError, ServerError, UsageError
+from wsgiload.experiment.variables import without_secrets
 from wsgiload.interrupts import signal_name
 from wsgiload.limits import LimitedGroup
 from wsgiload.sampling.listen_queue import listener_pids
 from wsgiload.serving.log import LOG_TAIL_BYTES, OutputLog, last_line
-from wsgiload.serving.settings import settings_of
 
 HOST = "127.0.0.1"
 BACKLOG = 1_024
@@ -94,7 +95,7 @@ def require_free_port(port: int) -> None:
             owner_text = f" by process {', '.join(map(str, sorted(owners)))}" if owners else ""
             raise UsageError(
                 f"cannot listen on port {port} of {HOST}: {error.strerror}{owner_text}",
-                "choose another --port, or omit it to use a free one",
+                "set another port, or omit it to use a free one",
             ) from None
 
 
@@ -225,3 +226,47 @@ def require_system(variant: ServerVariant) -> None:
             f"as root run `{install_command(missing)}`",
             step="start",
         )
+
+
+def settings_of(
+    variant: ServerVariant,
+    context: LaunchContext,
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    environment: Environment,
+) -> ServerSettings:
+    """The settings known at the start; backlog and keep-alive are measured later."""
+    kind, user_server = variant.variant, variant.server.user_server
+    return ServerSettings(
+        command=tuple(command),
+        user_command=user_server.command if user_server is not None else None,
+        folder=str(user_server.working_folder) if user_server is not None else None,
+        setup=user_server.setup if user_server is not None else (),
+        teardown=user_server.teardown if user_server is not None else (),
+        ready_path=user_server.ready_path if user_server is not None else None,
+        stop_signal=user_server.stop_signal if user_server is not None else None,
+        scripts=scripts_in(command),
+        requirements=variant.server.requirements,
+        system_packages=tuple(needed.package for needed in variant.needs),
+        added_arguments=variant.arguments,
+        config_file=str(variant.config) if variant.config is not None else None,
+        workers=context.workers if kind.uses_workers else None,
+        threads=context.threads if kind.uses_threads else None,
+        backlog=None,
+        keepalive=None,
+        environment=without_secrets(variables),
+        versions=Versions(
+            server=environment.version,
+            python=environment.python_version,
+            packages=installed_packages(environment.bin.parent),
+        ),
+    )
+
+
+def installed_packages(folder: Path) -> dict[str, str]:
+    """Name and version of each distribution in a virtual environment, by its metadata folders."""
+    packages = {}
+    for metadata in folder.glob("lib/*/site-packages/*.dist-info"):
+        name, _, version = metadata.name.removesuffix(".dist-info").partition("-")
+        packages[name.replace("_", "-").lower()] = version
+    return dict(sorted(packages.items()))

@@ -2,15 +2,22 @@
 
 setup → group created → watched by the janitor → started → ready → (the caller's work) → stopped →
 final counters → group removed → teardown.
+
+The user's setup and teardown commands run in the user's environment and in a separate group,
+outside the server's limits, so they do not affect the measurement. Processes that they leave behind
+are killed.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from wsgiload.account import Account, require_reachable
 from wsgiload.catalogue.contract import LaunchContext
@@ -18,7 +25,8 @@ from wsgiload.catalogue.names import ServerVariant
 from wsgiload.catalogue.user_server import filled, split_words
 from wsgiload.documents.cell_result import ServerSettings
 from wsgiload.environments.provision import Environment
-from wsgiload.foreign_text.legible_log import legible_log
+from wsgiload.errors import ServerError
+from wsgiload.foreign_text import legible_log
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Enforcement, LimitedGroup
 from wsgiload.sampling.resources import memory_peak_bytes
@@ -27,8 +35,7 @@ from wsgiload.scratch import scratch_folder
 from wsgiload.serving import readiness
 from wsgiload.serving.groups import Place, fresh_group
 from wsgiload.serving.launch import ServerExit, ServerProcess
-from wsgiload.serving.log import OutputLog, output_log
-from wsgiload.serving.preparation import Preparation, prepared
+from wsgiload.serving.log import OutputLog, last_line, output_log
 from wsgiload.serving.readiness import Expectation
 from wsgiload.units import NS_PER_S
 
@@ -151,3 +158,79 @@ def preparation_of(service: Service, context: LaunchContext, log: OutputLog) -> 
         log=log,
         timeout_s=service.expected.ready_timeout_ns / NS_PER_S,
     )
+
+
+Step = Literal["setup", "teardown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The setup and teardown commands of one server; their output goes to ``log``."""
+
+    server: str
+    setup: Sequence[Sequence[str]]
+    teardown: Sequence[Sequence[str]]
+    folder: Path
+    variables: Mapping[str, str]
+    log: OutputLog
+    timeout_s: float
+
+
+@contextmanager
+def prepared(preparation: Preparation, place: Place) -> Iterator[None]:
+    """Run setup before the block, and teardown after it even on errors. Raises ServerError if a
+    command fails, unless the block failed first."""
+    try:
+        for argv in preparation.setup:
+            _run("setup", argv, preparation, place)
+        yield
+    except BaseException:
+        with suppress(ServerError):
+            _tear_down(preparation, place)
+        raise
+    _tear_down(preparation, place)
+
+
+def _tear_down(preparation: Preparation, place: Place) -> None:
+    """Run all teardown commands, then raise the first failure."""
+    failures = []
+    for argv in preparation.teardown:
+        try:
+            _run("teardown", argv, preparation, place)
+        except ServerError as error:
+            failures.append(error)
+    for failure in failures:
+        raise failure
+
+
+def _run(step: Step, argv: Sequence[str], preparation: Preparation, place: Place) -> None:
+    """Run one command until it exits."""
+    log, command = preparation.log, shlex.join(argv)
+    unlimited = replace(place.limits, cpus=None, memory_bytes=None, pids=None)
+    log.add(f"{step}: {command}")
+    start = log.mark()
+    with fresh_group(step, replace(place, limits=unlimited)) as group:
+        with uninterrupted():
+            process = group.spawn(
+                argv, env=preparation.variables, cwd=preparation.folder, log=log.stream
+            )
+            place.janitor.watch(group)
+        try:
+            code: int | None = process.wait(preparation.timeout_s)
+        except subprocess.TimeoutExpired:
+            code = None
+    if code != 0:
+        raise _failure(step, command, code, preparation, start)
+
+
+def _failure(
+    step: Step, command: str, code: int | None, preparation: Preparation, start: int
+) -> ServerError:
+    log = preparation.log.tail(start)
+    command_text = f"the {step} command `{command}` of {preparation.server}"
+    if code is None:
+        cause = f"{command_text} did not end within {preparation.timeout_s:g} s"
+        return ServerError(cause, "set WSGILOAD_READY_TIMEOUT=2m", step=step, log_tail=log)
+    cause = f"{command_text} exited with code {code}: {last_line(log) or 'without output'}"
+    fix = f"run it in {preparation.folder} to see why"
+    return ServerError(cause, fix, step=step, log_tail=log)

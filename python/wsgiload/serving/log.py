@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from wsgiload.foreign_text.legible_log import after_cut, left_out
+from wsgiload.foreign_text import after_cut, left_out
 from wsgiload.interrupts import uninterrupted
 
 LOG_TAIL_BYTES = 4_000

@@ -8,23 +8,25 @@ import http.client
 import time
 from dataclasses import dataclass
 
-from wsgiload.environments.django import allowed_hosts
+from wsgiload.environments.app_name import allowed_hosts
 from wsgiload.errors import ServerError
 from wsgiload.experiment.redaction import public_url
-from wsgiload.host.process_limit import NO_NEW_THREAD, process_limit_error
+from wsgiload.host.memory_guard import NO_NEW_THREAD, process_limit_error
 from wsgiload.limits.model import LimitedGroup
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import listener_pids
-from wsgiload.serving.exchange import (
-    Connection,
-    Response,
-    ResponseTooLarge,
-    UnfinishedResponse,
-)
+from wsgiload.serving.exchange import Connection, Response, ResponseTooLarge, UnfinishedResponse
 from wsgiload.serving.launch import HOST, ServerProcess, require_local_port
-from wsgiload.serving.no_answer import Progress, cause_of_exit, cause_of_silence, lost_port
-from wsgiload.serving.wrong_response import describe_response, exception_in, fix_of
+from wsgiload.serving.wrong_response import (
+    Progress,
+    cause_of_exit,
+    cause_of_silence,
+    describe_response,
+    exception_in,
+    fix_of,
+    lost_port,
+)
 from wsgiload.units import NS_PER_S
 
 POLL_S = 0.02

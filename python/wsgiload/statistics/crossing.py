@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from wsgiload.statistics.student import t_quantile
+from wsgiload.statistics.effect import t_quantile
 
 # From shares of the fewest trials, the scatter is underestimated.
 MIN_TRIALS = 8

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from statistics import NormalDist, fmean, median
 from typing import Literal
 
-from wsgiload.statistics.student import t_cumulative, t_quantile
+from wsgiload.statistics.effect import t_cumulative, t_quantile
 
 # Logarithms of one block by server: infinite if the launch failed, absent without a valid trial.
 Block = Mapping[str, float]

@@ -12,9 +12,8 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from wsgiload.statistics.effect import MIN_RUNS, Interval
+from wsgiload.statistics.effect import MIN_RUNS, Interval, t_quantile
 from wsgiload.statistics.leading import BORROWED
-from wsgiload.statistics.student import t_quantile
 
 
 def mean_at_any_analysis(

@@ -21,7 +21,7 @@ from wsgiload.environments.interpreter import (
     find_app_interpreter,
 )
 from wsgiload.environments.project import FOLDERS, UV_VARIABLE, requested_version
-from wsgiload.environments.provide import Interpreters, named_interpreters, needs_app
+from wsgiload.environments.user_environment import Interpreters, named_interpreters, needs_app
 from wsgiload.environments.versions import find_version, is_version
 from wsgiload.errors import AppImportError, UsageError
 from wsgiload.experiment.plan import Experiment

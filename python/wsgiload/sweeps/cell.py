@@ -40,8 +40,8 @@ from wsgiload.sampling.processes import proportional_bytes
 from wsgiload.sampling.running_load import LoadEvents, watched
 from wsgiload.sampling.sampler import Sampler
 from wsgiload.serving import launch, readiness
-from wsgiload.serving.cache_probe import probe_cache
 from wsgiload.serving.concurrency import Concurrency
+from wsgiload.serving.exchange import probe_cache
 from wsgiload.serving.groups import Place, list_processes
 from wsgiload.serving.launch import ServerProcess
 from wsgiload.serving.lifecycle import Served, Service, serving

@@ -19,7 +19,7 @@ from wsgiload.experiment.plan import Experiment
 from wsgiload.report.command_line import PORT
 from wsgiload.results.record import Setting
 from wsgiload.scratch import scratch_folder
-from wsgiload.serving.settings import settings_of
+from wsgiload.serving.launch import settings_of
 from wsgiload.sweeps.cell import launch_context, load_settings_of
 
 _PINNED = r"^{name}==(?P<version>[^\s;]+)"

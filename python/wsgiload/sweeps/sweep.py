@@ -36,8 +36,8 @@ from wsgiload.documents.codec import encode, to_plain
 from wsgiload.documents.over_cells import InterventionResult
 from wsgiload.documents.run_info import DoctorFinding, HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
-from wsgiload.environments.provide import Environments, provide
 from wsgiload.environments.provision import Environment
+from wsgiload.environments.user_environment import Environments, provide
 from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.experiment.estimate import experiment_s, longest_s, remaining_s, repeats_s
 from wsgiload.experiment.plan import Cell, Experiment, ResourceLimits, expand
@@ -46,14 +46,11 @@ from wsgiload.experiment.settings import resolve_servers
 from wsgiload.experiment.stored_secrets import NO_SECRETS, Secrets
 from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, pinned
-from wsgiload.host.facts import host_facts
+from wsgiload.host.facts import host_facts, read_topology, revision_of
 from wsgiload.host.memory_guard import lift_guard
-from wsgiload.host.revision import revision_of
-from wsgiload.host.topology import read_topology
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Limits
-from wsgiload.loads.descriptors import lowered_default, require_descriptors
-from wsgiload.loads.options import load_plan
+from wsgiload.loads.options import load_plan, lowered_default, require_descriptors
 from wsgiload.program import command_line
 from wsgiload.report import with_answer, write_html
 from wsgiload.report.words import trial_words
@@ -63,12 +60,12 @@ from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import (
     raw_plan,
     read_plan,
+    read_summary,
     require_same_host,
     require_same_revision,
     require_same_versions,
     stored_plan,
 )
-from wsgiload.results.stored_summary import read_summary
 from wsgiload.results.summary import (
     Status,
     SweepProgress,

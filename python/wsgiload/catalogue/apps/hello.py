@@ -43,9 +43,6 @@ async def asgi_app(
 
 
 if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
-    from counted import (  # type: ignore[import-not-found]  # beside this file, on the server's path
-        counted,
-        counted_asgi,
-    )
+    from counted import counted, counted_asgi  # type: ignore[import-not-found]  # beside this file, on the server's path
 
     app, asgi_app = counted(app), counted_asgi(asgi_app)

@@ -17,8 +17,7 @@ from wsgiload.loads.openapi.document import (
     mapping,
     text_or,
 )
-from wsgiload.loads.openapi.parameters import fill, parameters_of
-from wsgiload.loads.openapi.texts import form_text, json_text, plain_text
+from wsgiload.loads.openapi.parameters import fill, form_text, json_text, parameters_of, plain_text
 from wsgiload.loads.openapi.values import MISSING, Values, specified_value
 from wsgiload.loads.targets_text import template_text
 
