@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,24 +38,28 @@ def test_thresholds_are_split_between_generator_and_orchestrator() -> None:
     assert ORCHESTRATOR_THRESHOLDS["app-calls"]["warn"] == 0.0, "the defaults are unchanged"
 
 
-@pytest.mark.parametrize(
-    "command", [["load", "http://127.0.0.1:9/"], ["sweep", "--servers", "wsgiref"]]
-)
-def test_thresholds_from_the_command_line_are_in_the_plan(
-    command: list[str], capsys: pytest.CaptureFixture[str]
+def test_thresholds_from_the_command_line_are_in_the_plan_of_a_load(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     thresholds = "--check-threshold send-lag.warn=0.02 --check-threshold client-cpu.invalid=0.9"
-    options = [*thresholds.split(), "--dry-run", "--json", "-"]
-
-    assert run([*command, *options]) == 0
+    assert run(["load", "http://127.0.0.1:9/", *thresholds.split(), "--dry-run"]) == 0
     plan = json.loads(capsys.readouterr().out)
-    if command[0] == "load":
-        assert plan["thresholds"] == {"send-lag": {"warn": 0.02}, "client-cpu": {"invalid": 0.9}}
+    assert plan["thresholds"] == {"send-lag": {"warn": 0.02}, "client-cpu": {"invalid": 0.9}}
+
+
+@pytest.mark.parametrize("by", ["key", "variable"])
+def test_thresholds_from_the_settings_are_in_the_plan_of_a_sweep(
+    by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    limits = ["send-lag.warn=0.02", "client-cpu.invalid=0.9"]
+    if by == "key":
+        Path("wsgiload.toml").write_text(f"check_threshold = {json.dumps(limits)}\n")
     else:
-        assert plan["load"]["check_thresholds"] == {
-            "send-lag.warn": 0.02,
-            "client-cpu.invalid": 0.9,
-        }
+        monkeypatch.setenv("WSGILOAD_CHECK_THRESHOLD", "\n".join(limits))
+    assert run(["sweep", "--servers", "wsgiref", "--dry-run", "--json", "-"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["load"]["check_thresholds"] == {"send-lag.warn": 0.02, "client-cpu.invalid": 0.9}
 
 
 def test_a_sweep_rejects_unknown_thresholds_before_it_starts() -> None:
