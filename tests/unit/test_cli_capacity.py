@@ -96,11 +96,11 @@ def test_a_recommendation_without_rates_determines_them_first(
         assert plan["estimated_seconds"] > 0
 
 
-def test_a_recommendation_takes_six_runs_by_default(
+def test_a_comparison_for_an_objective_takes_six_runs_by_default(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run", "--json", "-"]
-    for options, expected in (([], 6), (["--runs", "2"], 2)):
+    for options, expected in ((["--compare"], 6), (["--runs", "2"], 2)):
         assert run([*arguments, *options]) == 0
         assert json.loads(capsys.readouterr().out)["runs"] == expected
 

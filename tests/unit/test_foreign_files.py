@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 # Who may read files without the bounds, and why.
 OWN_READERS = {
     "cli/_completion.py": "regular files of the current folder, when Tab is pressed",
+    "cli/_init.py": "a regular file of the user's app, and the file that it creates",
     "cli/reference.py": "the documentation of this repository",
     "cli/_live_page.py": "the page that this command wrote",
     "documents/generate.py": "the documentation of this repository",
