@@ -75,8 +75,8 @@ class Declaration:
     kind: Kind
     flags: tuple[str, ...]
     commands: tuple[Command, ...]
-    # Those of the commands in which it is a setting: files and variables set it, no flag.
-    setting: tuple[Command, ...]
+    # Those of the commands whose help only names it.
+    rare_in: tuple[Command, ...]
     metavar: str | None
     # Only where the flag needs other words than the field.
     help: str | None
@@ -91,15 +91,16 @@ def option(
     kind: Kind = str,
     *flags: str,
     only: tuple[Command, ...] = ("load", "sweep", "capacity"),
-    setting: tuple[Command, ...] = (),
+    rare_in: tuple[Command, ...] = (),
     metavar: str | None = None,
     help: str | None = None,
     repeatable: bool = False,
     collect: Callable[[Any], Any] = lambda value: value,
 ) -> Any:
-    """A field of an options object. Its flag is named like it, unless ``flags`` are given. What
-    one in a hundred users needs is a ``setting``, so that the help can be read to its end."""
-    made = Declaration(section, kind, flags, only, setting, metavar, help, repeatable, collect)
+    """A field of an options object. Its flag is named like it, unless ``flags`` are given. The help
+    only names what one in a hundred users needs (``rare_in``), so that it can be read to its
+    end."""
+    made = Declaration(section, kind, flags, only, rare_in, metavar, help, repeatable, collect)
     given = {"default_factory": default} if default in (dict, list) else {"default": default}
     return field(**given, metadata={_KEY: made})
 

@@ -116,7 +116,7 @@ def test_a_port_in_use_is_reported_with_the_process_that_uses_it(
     assert line == (
         f"wsgiload: cannot listen on port {port} of 127.0.0.1: Address already in use by process "
         f"{os.getpid()}; "
-        "set another port, or omit it to use a free one"
+        "choose another --port, or omit it to use a free one"
     )
 
 

@@ -323,7 +323,7 @@ ORDER = (
         "another process took the port of one of two servers in every attempt",
         lambda: sweep([trial("good"), failed("bad", "port", f"bad {_TAKEN}")]),
         [r"good.* sustains 1,000/s", r"bad .*(failed|no valid result)"],
-        [r"only server that sustains", r"READY_TIMEOUT"],
+        [r"only server that sustains", r"--ready-timeout"],
         command_of="good",
     ),
     Case(
@@ -590,7 +590,7 @@ CAUSES = (
             ]
         ),
         [r"OOM-killed 3 processes", r"[Rr]aise --memory"],
-        [r"READY_TIMEOUT", r"lower --rates"],
+        [r"--ready-timeout", r"lower --rates"],
     ),
     _control("a server near its memory limit", evidence=Evidence(steps=steps(), oom_kills=0)),
     _cause(

@@ -31,7 +31,7 @@ CAUSES = {
 # The server does not tell a lock or a pool from other waits.
 OPEN = ("pool", "lock", "none")
 NAMED = {name: pattern for name, (pattern, _) in CAUSES.items() if name not in OPEN}
-NEVER = r"infinite \(0 %|READY_TIMEOUT"
+NEVER = r"infinite \(0 %|--ready-timeout"
 # The limit of the lock is 71/s, however little CPU time its requests need.
 NEVER_OF_LOCK = r"near [1-9],\d{3}/s"
 

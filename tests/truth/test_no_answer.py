@@ -83,8 +83,8 @@ def test_the_cause_is_named_in_words(
     wrong = {name: text for name, text in messages.items() if not _is_named(ending, text)}
     assert not wrong, wrong
     assert result.code == 97
-    assert not re.search(r"READY_TIMEOUT", result.out)
+    assert not re.search(r"--ready-timeout", result.out)
 
 
 def _is_named(ending: str, message: str) -> bool:
-    return "READY_TIMEOUT" not in message and bool(re.search(CAUSES[ending], message, re.I))
+    return "--ready-timeout" not in message and bool(re.search(CAUSES[ending], message, re.I))

@@ -94,7 +94,11 @@ def test_an_option_is_set_in_three_ways(
     [
         ("port=80000", "", "80000 is out of range"),
         ("check_threshold=app-calls.wran=1", "", "app-calls has no threshold 'wran'; choose warn"),
-        ("warmup_requests=9", "--connections 5", "warmup_requests requires --rates; use --warmup"),
+        (
+            "warmup_requests=9",
+            "--connections 5",
+            "--warmup-requests requires --rates; use --warmup",
+        ),
         ("expect_length=5", "--grid app=cpu", "--grid app= and expect_length are mutually"),
         ("python_version=3.11", "--grid python=3.11", "--grid python= and python_version are mut"),
         ("intervene=cpu", "--rates 100 --budget 5m", "--budget and intervene are mutually"),

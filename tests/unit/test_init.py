@@ -35,6 +35,7 @@ def settings(folder: Path, *, uncommented: bool = False) -> dict[str, Any]:
         ({"shop.py": "app = Flask()\n"}, "shop:app", {}),
         ({"shop.py": "def create_app():\n    ...\n"}, "'shop:create_app()'", {}),
         ({"main.py": FASTAPI}, "main:app", {"interface": "asgi"}),
+        ({"conftest.py": "def app(): ...", "shop.py": "app = Flask()\n"}, "shop:app", {}),
         (DJANGO, "shop.wsgi:application", {"chdir": "site"}),
     ],
 )
@@ -75,7 +76,7 @@ def test_each_suggestion_is_a_setting_of_a_sweep(
 def test_nothing_is_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "wsgiload.toml").write_text("cpus = 2\n")
     assert run(["init", "shop:app"]) == 2
-    assert "wsgiload.toml exists already; edit it" in capsys.readouterr().err
+    assert "wsgiload.toml has settings already; edit them" in capsys.readouterr().err
     assert (folder / "wsgiload.toml").read_text() == "cpus = 2\n"
 
 
@@ -84,3 +85,21 @@ def test_without_an_app_the_fix_works(folder: Path, capsys: pytest.CaptureFixtur
     assert "`wsgiload init shop:app`" in capsys.readouterr().err
     assert not (folder / "wsgiload.toml").exists()
     assert run(["init", "shop:app"]) == 0
+
+
+def test_settings_of_the_project_are_not_overruled(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "pyproject.toml").write_text("[tool.wsgiload]\ncpus = 4\n")
+    assert run(["init", "shop:app"]) == 2
+    assert "pyproject.toml has settings already" in capsys.readouterr().err
+    assert not (folder / "wsgiload.toml").exists()
+
+
+def test_of_several_apps_one_must_be_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("cli", "main"):
+        (folder / f"{name}.py").write_text("app = make()\n")
+    assert run(["init"]) == 2
+    assert "several apps found: cli:app, main:app" in capsys.readouterr().err

@@ -180,7 +180,7 @@ def test_a_command_can_serve_a_bundled_app() -> None:
         ({"python": PYTHON}, "--command without --servers and --python are mutually exclusive"),
         ({"grid": {"profile": ["stock"]}}, "and --grid profile= are mutually exclusive; omit it"),
         ({"workers": 2}, "--workers has no effect: no --command has the placeholder {workers}"),
-        ({"grid": {"threads": [2, 4]}}, "server_threads has no effect"),
+        ({"grid": {"threads": [2, 4]}}, "--server-threads has no effect"),
         ({"chdir": "/no/such"}, "directory /no/such does not exist"),
     ],
 )

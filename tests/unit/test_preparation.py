@@ -100,7 +100,7 @@ def test_a_failed_setup_command_is_reported_with_its_exit_code_and_output(
 
 def test_a_hanging_setup_command_times_out(log: OutputLog, place: Place) -> None:
     commands = preparation(log, setup=[python("import time; time.sleep(60)")], timeout_s=0.5)
-    message = re.escape("of prod did not end within 0.5 s; set WSGILOAD_READY_TIMEOUT=2m")
+    message = re.escape("of prod did not end within 0.5 s; raise --ready-timeout")
     with pytest.raises(ServerError, match=message), prepared(commands, place):
         pytest.fail("the server was started")
 

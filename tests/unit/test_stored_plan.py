@@ -242,7 +242,7 @@ def test_a_warm_up_lasts_for_at_least_the_given_number_of_requests() -> None:
 
     assert phases == [5 * NS_PER_S, 2 * NS_PER_S]
     assert load.load_ns_at(slow) == 16 * NS_PER_S
-    with pytest.raises(UsageError, match="warmup_requests requires --rates; use --warmup"):
+    with pytest.raises(UsageError, match="--warmup-requests requires --rates; use --warmup"):
         replace(PLAIN, load=load, levels=(Level(connections=3),))
 
 

@@ -151,7 +151,7 @@ def require_runnable(user_server: UserServer, port: int | None) -> None:
     require(
         bool(used & _LISTEN_PLACEHOLDERS) or port is not None,
         f"{user_server.option} has neither {{address}} nor {{port}}, so its port is unknown",
-        "add one, as in --bind {address}, or set WSGILOAD_PORT to its fixed port",
+        "add one, as in --bind {address}, or pass its fixed port with --port",
     )
 
 

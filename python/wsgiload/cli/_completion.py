@@ -19,6 +19,8 @@ SHELLS = ("bash", "zsh", "fish")
 RUNS = Path(".wsgiload/runs")
 _APP = re.compile(r"^(?:def )?(app|application|create_app)\b", re.MULTILINE)
 _MAX_MODULE_BYTES = 1 << 20
+# Modules whose names of this kind are no apps.
+_NO_APP = re.compile(r"conftest|setup|test_.*|.*_test|tasks|fabfile")
 EXAMPLES = (
     "source <(wsgiload completion bash)  # in ~/.bashrc",
     "source <(wsgiload completion zsh)  # in ~/.zshrc, after compinit",
@@ -85,6 +87,7 @@ def apps_here() -> list[str]:
         f"{path.stem}:{name}"
         for path in sorted(Path().glob("*.py"))
         if path.is_file() and path.stat().st_size <= _MAX_MODULE_BYTES
+        if not _NO_APP.fullmatch(path.stem)
         for name in dict.fromkeys(_APP.findall(path.read_text(errors="replace")))
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, fields
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ import click
 
 from wsgiload import options
 from wsgiload.cli._completion import complete_bundled_apps
-from wsgiload.cli._help import Option, Parsed, Port, WholeNumber, option, setting, together
+from wsgiload.cli._help import Option, Parsed, Port, WholeNumber, option, together
 from wsgiload.options import PORT, Command, Declaration, Kind, Text, Whole, declaration_of
 
 T = TypeVar("T")
@@ -47,11 +47,11 @@ def declared_options(
     given = words or {}
     flags = [
         _flag(
-            setting if command in made.setting else option,
             field,
             made,
             getattr(defaults, field.name),
             made.help or described(type(defaults), field.name, given.get(field.name)),
+            is_hidden=command in made.rare_in,
         )
         for field in fields(defaults)  # type: ignore[arg-type]
         if (made := declaration_of(field.metadata)) and command in made.commands
@@ -60,9 +60,10 @@ def declared_options(
 
 
 def _flag(
-    make: Callable[..., Option[Any]], field: Field[Any], made: Declaration, default: Any, text: str
+    field: Field[Any], made: Declaration, default: Any, text: str, *, is_hidden: bool
 ) -> Option[Any]:
     attributes: dict[str, Any] = {
+        "hidden": is_hidden,
         "metavar": made.metavar,
         "shell_complete": _COMPLETIONS.get(field.name),
     }
@@ -76,7 +77,7 @@ def _flag(
         attributes["default"] = made.kind.write(default) if isinstance(made.kind, Text) else default
         attributes["show_default"] = "[default: " not in text
     flags = made.flags or (f"--{field.name.replace('_', '-')}",)
-    return make(made.section, *flags, help=text, **attributes)
+    return option(made.section, *flags, help=text, **attributes)
 
 
 def given_options(kind: type[T], flags: Mapping[str, Any], **others: Any) -> T:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from collections.abc import Callable, Sequence
+from typing import Any, TypeGuard, TypeVar, get_args
 
 import click
-from click.core import ParameterSource
 
 from wsgiload.errors import UsageError
 from wsgiload.options import Section
@@ -78,29 +76,6 @@ class SectionOption(click.Option):
         self.section = section
 
 
-class Setting(SectionOption):
-    """An option for files and variables: its flag is not in the help, and says where to set it."""
-
-    def consume_value(
-        self, ctx: click.Context, opts: Mapping[str, Any]
-    ) -> tuple[Any, ParameterSource]:
-        """Take the value from a variable, a file or the default. Raises UsageError for a flag."""
-        value, source = super().consume_value(ctx, opts)
-        if source is ParameterSource.COMMANDLINE:
-            given = value[-1] if isinstance(value, tuple | list) else value
-            words = "1" if given is True else shlex.quote(str(given))
-            raise UsageError(
-                f"{self.opts[-1]} is not an option of `{ctx.command_path}`",
-                f"set {self.name} in wsgiload.toml, or WSGILOAD_{(self.name or '').upper()}={words}",
-            )
-        return value, source
-
-
-def setting(section: Section, *flags: str, **attributes: Any) -> Option[Any]:
-    """A setting, listed in the reference in this section."""
-    return option(section, *flags, cls=Setting, hidden=True, **attributes)
-
-
 def option(section: Section, *flags: str, **attributes: Any) -> Option[Any]:
     """An option in this section. The help shows its default unless it is a flag or has none."""
     has_default = attributes.get("default") is not None and not attributes.get("is_flag")
@@ -145,6 +120,14 @@ class HelpfulCommand(click.Command):
             if records:
                 with formatter.section(name):
                     formatter.write_dl(records)
+        rare = [param.opts[-1] for param in self.get_params(ctx) if _is_rare(param)]
+        if rare:
+            with formatter.section("Rarely needed"):
+                formatter.write_text("see docs/options.md: " + ", ".join(rare))
+
+
+def _is_rare(param: click.Parameter) -> TypeGuard[SectionOption]:
+    return isinstance(param, SectionOption) and param.hidden
 
 
 def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:

@@ -11,7 +11,8 @@ import click
 
 from wsgiload.cli._completion import apps_here, complete_apps
 from wsgiload.cli._help import HelpfulCommand
-from wsgiload.cli.config import OWN_FILE
+from wsgiload.cli._options import trust_option
+from wsgiload.cli.config import OWN_FILE, tables_of
 from wsgiload.environments import app_name
 from wsgiload.environments.app_name import parse_app
 from wsgiload.environments.interpreter import find_app_interpreter
@@ -19,10 +20,12 @@ from wsgiload.errors import UsageError
 from wsgiload.experiment.unused_settings import production_command
 from wsgiload.program import command_line
 
-_ASGI = re.compile(r"\b(?:FastAPI|Litestar|Quart|Sanic|Starlette)\(")
+_ASGI = re.compile(
+    r"\b(?:FastAPI|Litestar|Quart|Sanic|Starlette|get_asgi_application)\(|async def \w+\(scope"
+)
 _TEXT = """\
 # Defaults of wsgiload: `wsgiload sweep {app}` uses them.
-# The command line takes precedence. `wsgiload sweep --help` lists every key (--cpus is cpus).
+# The command line takes precedence. docs/options.md lists every key (--cpus is cpus).
 
 # The limits of the server: those of the container in which it will run.
 cpus = 1
@@ -45,7 +48,7 @@ memory = "512MiB"
 # slo = ["p99<100ms"]
 {production}"""
 _PRODUCTION = """
-# Your own command, from {file}; it is then measured instead of `servers`:
+# Your own command, from {file}; without `servers` above, it alone is measured:
 # [servers.production]
 # command = {command}
 """
@@ -53,12 +56,16 @@ _PRODUCTION = """
 
 @click.command("init", cls=HelpfulCommand, examples=("wsgiload init", "wsgiload init shop:app"))
 @click.argument("app", required=False, shell_complete=complete_apps)
+@trust_option
 def init(app: str | None) -> None:
     """Write a commented wsgiload.toml for the app in this folder.
 
     Without APP, the app is found by its usual names: app, application or create_app in a module of
     this folder, or the wsgi.py of a Django project.
     """
+    present = [path for path, _ in tables_of(Path())]
+    if present:
+        raise UsageError(f"{present[-1]} has settings already", "edit them, or remove them first")
     project, name = (Path(), parse_app(app).text) if app else _find()
     text = _settings(project, name)
     try:
@@ -71,7 +78,13 @@ def init(app: str | None) -> None:
 
 def _find() -> tuple[Path, str]:
     """The folder from which the first app is imported, and its name."""
-    for name in apps_here():
+    names = apps_here()
+    if len({name.partition(":")[0] for name in names}) > 1:
+        raise UsageError(
+            f"several apps found: {', '.join(names)}",
+            f"name one, such as `wsgiload init {names[0]}`",
+        )
+    for name in names:
         return Path(), f"{name}()" if name.endswith(":create_app") else name
     for project in app_name.projects(Path()):
         for module in app_name.app_modules(project, "wsgi"):
@@ -82,8 +95,9 @@ def _find() -> tuple[Path, str]:
 def _settings(project: Path, name: str) -> str:
     """The content of the file."""
     interpreter = find_app_interpreter(project.resolve())
-    module = (project / parse_app(name).module.replace(".", "/")).with_suffix(".py")
-    keys = [f"chdir = {json.dumps(str(project))}\n"] if project != Path() else []
+    stem = project / parse_app(name).module.replace(".", "/")
+    module = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+    keys = [f"chdir = {_quoted(str(project))}\n"] if project != Path() else []
     servers = ["gunicorn-gthread", "granian", "waitress"]
     if module.is_file() and _ASGI.search(module.read_text(encoding="utf-8", errors="replace")):
         keys.append('interface = "asgi"\n')
@@ -94,5 +108,9 @@ def _settings(project: Path, name: str) -> str:
         python=f"Python {interpreter.version} ({interpreter.origin})",
         app_keys="".join(keys),
         servers=json.dumps(servers),
-        production=_PRODUCTION.format(file=own[0], command=json.dumps(own[1])) if own else "",
+        production=_PRODUCTION.format(file=own[0], command=_quoted(own[1])) if own else "",
     )
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)  # TOML has no surrogates

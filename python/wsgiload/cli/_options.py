@@ -14,7 +14,7 @@ import click
 from wsgiload import foreign_files
 from wsgiload.account import trust_folder
 from wsgiload.cli._declared import DURATION, FILE, declared_options, described, given_options
-from wsgiload.cli._help import HelpfulCommand, Option, Parsed, Port, option, setting, together
+from wsgiload.cli._help import HelpfulCommand, Option, Parsed, Port, option, together
 from wsgiload.cli.config import (
     Configuration,
     TomlValue,
@@ -185,11 +185,12 @@ def request_options(command: Command) -> Option[Any]:
     return together(
         declared_options(RequestOptions(), command),
         option("Request", "--body-file", type=FILE, help="File that contains the request body."),
-        (option if command == "load" else setting)(
+        option(
             "Request",
             "--expect-body-file",
             type=FILE,
             help="File that contains the expected response body.",
+            hidden=command != "load",
         ),
     )
 

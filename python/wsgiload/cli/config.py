@@ -61,7 +61,7 @@ def read_configuration(
     """
     merged: dict[str, TomlValue] = {}
     named: dict[str, list[tuple[Path, Mapping[str, TomlValue]]]] = {SERVERS: [], SERVICES: []}
-    tables = _tables(folder, explicit)
+    tables = tables_of(folder, explicit)
     options = options_by_command() if tables else {}
     for path, table in tables:
         rest = dict(table)
@@ -74,7 +74,7 @@ def read_configuration(
     return Configuration(merged, named[SERVERS], named[SERVICES])
 
 
-def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:
+def tables_of(folder: Path, explicit: Path | None = None) -> list[tuple[Path, Table]]:
     """The tables of all files, the lowest precedence first."""
     tables: list[tuple[Path, Table]] = []
     project = folder / PROJECT_FILE

@@ -18,7 +18,6 @@ import click
 from wsgiload.attribution.fingerprints import FINGERPRINTS
 from wsgiload.cli import wsgiload
 from wsgiload.cli._explain import of_searches
-from wsgiload.cli._help import Setting
 from wsgiload.cli._options import options_by_name
 from wsgiload.findings import external_counts, trial
 from wsgiload.findings.finding import Finding, findings_of, generator_checks
@@ -35,8 +34,7 @@ The options of `wsgiload sweep`, `load` and `capacity`; `run` and `reproduce` ha
 `sweep`. An option without a command is of all three. Each can be set by its flag, by the variable \
 `WSGILOAD_` and its key in capitals, and by its key in [wsgiload.toml](your-app.md). In Python, \
 the keys are the arguments of the functions and the fields of [the options objects](python.md). A \
-key is the long flag with `_` for `-`; where it is not, it stands behind the flags. *Setting* \
-marks keys without a flag, which only files and variables set.
+key is the long flag with `_` for `-`; where it is not, it stands behind the flags.
 """
 
 
@@ -72,8 +70,6 @@ def _ways_by_text(section: str) -> dict[tuple[str, str], dict[str, list[str]]]:
 
 
 def _way(key: str, option: click.Option) -> str:
-    if isinstance(option, Setting):
-        return f"setting `{key}`"
     flags = ", ".join(f"`{flag}`" for flag in option.opts)
     return flags if f"--{key.replace('_', '-')}" in option.opts else f"{flags}, key `{key}`"
 

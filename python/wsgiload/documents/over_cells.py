@@ -44,7 +44,7 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     unbounded, or there is no confidence interval over runs (see `reason`)."""
     trimmed_mean: NonNegativeFloat | None
     """Arithmetic mean without the lowest and the highest run. Unit: ns, or 1/s. Source: values.
-    Null: not requested (`aggregate`), fewer than three runs, or an entry of `values` is
+    Null: not requested (`--aggregate trim`), fewer than three runs, or an entry of `values` is
     null."""
     reason: str | None
     """Why there is no confidence interval. Source: values. Null: there is a confidence interval."""

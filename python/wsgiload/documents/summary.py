@@ -32,7 +32,7 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """The plan of the sweep, including default values."""
 
     name: str | None
-    """Name of the experiment (`name`); by default, the name of the app or of the user's own
+    """Name of the experiment (`--name`); by default, the name of the app or of the user's own
     servers. Source: plan."""
     title: str | None = None
     """Title of the experiment. Source: experiment file. Null: no title was given."""
@@ -192,5 +192,5 @@ class Summary(Document, frozen=True, kw_only=True):
     """The conclusion of the sweep. Source: cells, comparisons. Null: stored by an older version, or
     the sweep has not ended."""
     interventions: tuple[InterventionResult, ...] | None = None
-    """The effect of removing a limit, for each server and load level. Source: `intervene`. Null:
+    """The effect of removing a limit, for each server and load level. Source: `--intervene`. Null:
     not requested, or the sweep was interrupted before its first pair of runs."""

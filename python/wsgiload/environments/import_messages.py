@@ -77,7 +77,7 @@ def import_timed_out(name: AppName, timeout_s: float) -> AppImportError:
     """The error for an import that does not end."""
     return AppImportError(
         f"importing {name.module} did not finish within {timeout_s:g} s",
-        "set WSGILOAD_READY_TIMEOUT=2m, or move blocking code (a server's run loop, a connection) "
+        "raise --ready-timeout, or move blocking code (a server's run loop, a connection) "
         "out of the module's top level",
         step="import",
     )

@@ -193,7 +193,7 @@ def _raced(experiment: Experiment, options: SweepOptions, budget_ns: int) -> Exp
         {
             "--runs": options.runs,
             "--compare": options.compare or None,
-            "intervene": options.intervene,
+            "--intervene": options.intervene,
         },
     )
     # A disturbed launch is recognised by its figure, and does not count.
@@ -300,11 +300,11 @@ def _require_compatible(spec: SweepSpec, sizes: tuple[Size, ...]) -> None:
     own_app = {f"APP {app!r}": app}
     require_exclusive("--app-name", own_app if server.app_name is not None else {})
     require_exclusive(
-        "python_version", {"--python": server.python} if server.python_version else {}
+        "--python-version", {"--python": server.python} if server.python_version else {}
     )
     require(
         app is None or server.python_version is None,
-        "python_version applies only to the bundled apps",
+        "--python-version applies only to the bundled apps",
         "choose your app's interpreter with --python",
     )
 
@@ -313,7 +313,7 @@ def _require_compatible(spec: SweepSpec, sizes: tuple[Size, ...]) -> None:
         require_exclusive("--grid app=", _single_app_options(spec.request), SINGLE_APP_FIX)
     if sizes[0].python is not None:
         require_exclusive("--grid python=", own_app, INTERPRETER_FIX)
-        named = {"--python": server.python, "python_version": server.python_version}
+        named = {"--python": server.python, "--python-version": server.python_version}
         require_exclusive("--grid python=", named)
 
 
@@ -323,10 +323,10 @@ def _single_app_options(request: RequestOptions) -> Mapping[str, object]:
         "--path": request.path,
         "--targets": request.targets,
         "--sessions": request.sessions,
-        "expect_body_file": request.expect_body,
-        "expect_length": request.expect_length,
-        "expect_sha256": request.expect_sha256,
-        "expect_regex": request.expect_regex,
+        "--expect-body-file": request.expect_body,
+        "--expect-length": request.expect_length,
+        "--expect-sha256": request.expect_sha256,
+        "--expect-regex": request.expect_regex,
     }
 
 

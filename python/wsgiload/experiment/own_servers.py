@@ -112,7 +112,7 @@ def _refuse_without_effect(
     of_catalogue: Mapping[str, object] = {
         "--python": options.python,
         "--pythonpath": options.pythonpath or None,
-        "python_version": options.python_version,
+        "--python-version": options.python_version,
         "--grid python=": sizes[0].python,
         "--grid profile=": sizes[0].profile,
         "--interface asgi": options.interface == "asgi" or None,
@@ -124,7 +124,7 @@ def _refuse_without_effect(
     used = frozenset[str]().union(*(placeholders_of(one) for one in own))
     counts = {
         ("workers", "--workers"): sizes[0].workers,
-        ("threads", "server_threads"): sizes[0].threads,
+        ("threads", "--server-threads"): sizes[0].threads,
     }
     for (placeholder, option), value in counts.items():
         if value is not None and placeholder not in used:

@@ -171,7 +171,7 @@ class Experiment:
         counted = self.load.warmup_requests is not None
         require(
             is_open or not counted,
-            "warmup_requests requires --rates",
+            "--warmup-requests requires --rates",
             "use --warmup",
         )
         possible = MIN_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= MAX_SAMPLE_INTERVAL_NS

@@ -118,12 +118,12 @@ class ServerOptions:
     """
 
     profile: Profile = option(
-        "tuned", "Server", get_args(Profile), only=_LAUNCHING, setting=_LAUNCHING
+        "tuned", "Server", get_args(Profile), only=_LAUNCHING, rare_in=_LAUNCHING
     )
     interface: Interface = option("wsgi", "Server", get_args(Interface), only=_LAUNCHING)
     workers: int | None = option(None, "Server", Whole(1), only=_LAUNCHING)
     server_threads: int | None = option(
-        None, "Server", Whole(1), only=_LAUNCHING, setting=_LAUNCHING
+        None, "Server", Whole(1), only=_LAUNCHING, rare_in=_LAUNCHING
     )
     grid: Grid = option(
         dict,
@@ -138,9 +138,9 @@ class ServerOptions:
         (), "Server", "folder", only=_LAUNCHING, metavar="DIR", repeatable=True
     )
     python: str | None = option(None, "Server", only=_LAUNCHING)
-    python_version: str | None = option(None, "Server", only=_LAUNCHING, setting=_LAUNCHING)
-    port: int | None = option(None, "Server", PORT, only=_LAUNCHING, setting=_LAUNCHING)
-    ready_timeout: float = option(30.0, "Server", DURATION, only=_LAUNCHING, setting=_LAUNCHING)
+    python_version: str | None = option(None, "Server", only=_LAUNCHING, rare_in=_LAUNCHING)
+    port: int | None = option(None, "Server", PORT, only=_LAUNCHING, rare_in=_LAUNCHING)
+    ready_timeout: float = option(30.0, "Server", DURATION, only=_LAUNCHING, rare_in=_LAUNCHING)
     command: Mapping[str, str | ServerCommand] = option(
         dict,
         "Server",
@@ -218,20 +218,20 @@ class SweepOptions:
             shown and stored; most values are hidden (repeatable).
     """
 
-    name: str | None = option(None, "Output", only=_LAUNCHING, setting=_LAUNCHING)
+    name: str | None = option(None, "Output", only=_LAUNCHING, rare_in=_LAUNCHING)
     runs: int | None = option(None, "Procedure", Whole(1, 1000), only=_SWEEP)
     compare: bool = option(False, "Procedure", bool, only=_SWEEP)
     budget: float | None = option(None, "Procedure", DURATION, only=_SWEEP)
     margin: float = option(0.1, "Procedure", MARGIN, only=_SWEEP)
     aggregate: Method = option(
-        "interval", "Procedure", get_args(Method), only=_SWEEP, setting=_SWEEP
+        "interval", "Procedure", get_args(Method), only=_SWEEP, rare_in=_SWEEP
     )
     slo: Sequence[str] = option((), "Procedure", only=_SWEEP, repeatable=True)
     settle: float | None = option(None, "Procedure", DURATION, only=_SWEEP)
-    reruns: int | None = option(None, "Procedure", Whole(0, 100), only=_SWEEP, setting=_SWEEP)
+    reruns: int | None = option(None, "Procedure", Whole(0, 100), only=_SWEEP, rare_in=_SWEEP)
     intervene: Literal["cpu"] | None = option(
-        None, "Procedure", ("cpu",), only=_SWEEP, setting=_SWEEP
+        None, "Procedure", ("cpu",), only=_SWEEP, rare_in=_SWEEP
     )
-    sample_interval: float = option(0.1, "Procedure", DURATION, only=_LAUNCHING, setting=_LAUNCHING)
-    store_secrets: bool = option(False, "Output", bool, setting=_LAUNCHING)
+    sample_interval: float = option(0.1, "Procedure", DURATION, only=_LAUNCHING, rare_in=_LAUNCHING)
+    store_secrets: bool = option(False, "Output", bool, rare_in=_LAUNCHING)
     show: Sequence[str] = option((), "Output", metavar="NAME", repeatable=True)

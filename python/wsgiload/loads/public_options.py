@@ -109,14 +109,14 @@ class LoadOptions:
 
     warmup: float | None = option(None, "Load", DURATION)
     warmup_requests: int | None = option(
-        None, "Load", Whole(1), only=("sweep",), setting=("sweep",)
+        None, "Load", Whole(1), only=("sweep",), rare_in=("sweep",)
     )
     cooldown: float | None = option(None, "Load", DURATION, only=("sweep", "capacity"))
     arrivals: Arrivals = option("poisson", "Load", get_args(Arrivals))
     on_busy: OnBusy = option("grow", "Load", get_args(OnBusy))
     max_connections: int | None = option(None, "Load", Whole(1))
-    max_pending: int | None = option(None, "Load", Whole(0), setting=_EXPERIMENTS)
-    think_time: float = option(0.0, "Load", DURATION, only=("load", "sweep"), setting=_EXPERIMENTS)
+    max_pending: int | None = option(None, "Load", Whole(0), rare_in=_EXPERIMENTS)
+    think_time: float = option(0.0, "Load", DURATION, only=("load", "sweep"), rare_in=_EXPERIMENTS)
     keepalive: Keepalive = option("on", "Load", KEEPALIVE)
     timeout: float = option(10.0, "Load", DURATION)
     deadline: float | None = option(None, "Load", DURATION)
@@ -126,7 +126,7 @@ class LoadOptions:
         PRECISION,
         only=("load", "sweep"),
         metavar="[QUANTILE:]PERCENT",
-        setting=_EXPERIMENTS,
+        rare_in=_EXPERIMENTS,
     )
     requests: int | None = option(None, "Load", Whole(1), "-n", "--requests", only=("load",))
     max_duration: float | None = option(None, "Load", DURATION, only=("load",))
@@ -148,7 +148,7 @@ class LoadOptions:
         "docs/checks.md.",
         repeatable=True,
         collect=dict,
-        setting=_EXPERIMENTS,
+        rare_in=_EXPERIMENTS,
     )
 
     def filled(self, defaults: LoadOptions) -> LoadOptions:
@@ -202,9 +202,9 @@ class RequestOptions:
     sessions: Sessions | None = option(None, "Request", "file")
     expect_status: int | Sequence[int] = option((200,), "Request", STATUSES)
     expect_body: bytes | None = None  # --expect-body-file
-    expect_length: int | None = option(None, "Request", Whole(0), setting=_EXPERIMENTS)
-    expect_sha256: str | None = option(None, "Request", metavar="HEX", setting=_EXPERIMENTS)
-    expect_regex: str | None = option(None, "Request", metavar="PATTERN", setting=_EXPERIMENTS)
+    expect_length: int | None = option(None, "Request", Whole(0), rare_in=_EXPERIMENTS)
+    expect_sha256: str | None = option(None, "Request", metavar="HEX", rare_in=_EXPERIMENTS)
+    expect_regex: str | None = option(None, "Request", metavar="PATTERN", rare_in=_EXPERIMENTS)
 
     def request(self, path: str = "/", default_body: bytes | None = None) -> Request:
         """The request; path and expected body default to the app's."""

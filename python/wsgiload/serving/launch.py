@@ -95,7 +95,7 @@ def require_free_port(port: int) -> None:
             owner_text = f" by process {', '.join(map(str, sorted(owners)))}" if owners else ""
             raise UsageError(
                 f"cannot listen on port {port} of {HOST}: {error.strerror}{owner_text}",
-                "set another port, or omit it to use a free one",
+                "choose another --port, or omit it to use a free one",
             ) from None
 
 

@@ -230,7 +230,7 @@ def _failure(
     command_text = f"the {step} command `{command}` of {preparation.server}"
     if code is None:
         cause = f"{command_text} did not end within {preparation.timeout_s:g} s"
-        return ServerError(cause, "set WSGILOAD_READY_TIMEOUT=2m", step=step, log_tail=log)
+        return ServerError(cause, "raise --ready-timeout", step=step, log_tail=log)
     cause = f"{command_text} exited with code {code}: {last_line(log) or 'without output'}"
     fix = f"run it in {preparation.folder} to see why"
     return ServerError(cause, fix, step=step, log_tail=log)

@@ -180,7 +180,7 @@ def _wait_until_ready(
             raise ServerError(
                 f"the service {launch.name} was not ready within {timeout_ns / NS_PER_S:g} s "
                 f"({_condition(launch.service)})",
-                f"correct [services.{launch.name}], or set WSGILOAD_READY_TIMEOUT=2m",
+                f"correct [services.{launch.name}], or raise --ready-timeout",
                 step=STEP,
                 log_tail=launch.log.tail(),
             )

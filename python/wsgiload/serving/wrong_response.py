@@ -265,7 +265,7 @@ def cause_of_silence(
         return _not_listening(server, port, waited, progress.is_working(now_ns))
     if progress.is_working(now_ns):
         cause = f"{name} listens, but gave no correct response {waited} ({problem})"
-        return cause, "set WSGILOAD_READY_TIMEOUT=2m and raise --timeout, or see its log"
+        return cause, "raise --ready-timeout and --timeout, or see its log"
     return (
         f"{name} listens on port {port}, but sends no response and uses no CPU: it waits for "
         f"something ({problem} {waited})",
@@ -285,7 +285,7 @@ def _not_listening(server: ServerProcess, port: int, waited: str, is_working: bo
     logged = f"; the last line of its log is: {last}" if last else "; its log is empty"
     if is_working:
         cause = f"{name} is still starting: it opened no port {waited}{logged}"
-        return cause, "set WSGILOAD_READY_TIMEOUT=2m"
+        return cause, "raise --ready-timeout"
     return (
         f"{name} is alive, but opened no port {waited} and uses no CPU{logged}",
         "check that its command starts a server on {address}, and what it waits for",

@@ -1,4 +1,4 @@
-"""``intervene = "cpu"``: runs cells again in pairs, with their CPU limit and with it lifted.
+"""``--intervene cpu``: runs cells again in pairs, with their CPU limit and with it lifted.
 
 This module decides the order of the runs; ``attribution.intervention`` evaluates them.
 """
@@ -39,8 +39,8 @@ def require_liftable(limits: Limits, cpu_plan: CpuPlan) -> None:
     CPU limit."""
     if limits.cpus is None or limits.cpus >= len(cpu_plan.server_cpus):
         raise UsageError(
-            "intervene = cpu: there is no CPU limit to lift, because --cpus allows whole cores",
-            "use a smaller --cpus, such as 0.5, or omit it",
+            "--intervene cpu: there is no CPU limit to lift, because --cpus allows whole cores",
+            "use a smaller --cpus, such as 0.5, or omit --intervene",
         )
 
 
