@@ -99,12 +99,16 @@ def test_an_option_is_set_in_three_ways(
             "--connections 5",
             "--warmup-requests requires --rates; use --warmup",
         ),
-        ("expect_length=5", "--grid app=cpu", "--grid app= and expect_length are mutually"),
-        ("python_version=3.11", "--grid python=3.11", "--grid python= and python_version are mut"),
-        ("intervene=cpu", "--rates 100 --budget 5m", "--budget and intervene are mutually"),
+        ("expect_length=5", "--grid app=cpu", "--grid app= and --expect-length are mutually"),
+        (
+            "python_version=3.11",
+            "--grid python=3.11",
+            "--grid python= and --python-version are mut",
+        ),
+        ("intervene=cpu", "--rates 100 --budget 5m", "--budget and --intervene are mutually"),
     ],
 )
-def test_a_setting_is_checked_like_an_option(
+def test_a_variable_is_checked_like_a_flag(
     setting: str,
     words: str,
     message: str,
@@ -117,22 +121,16 @@ def test_a_setting_is_checked_like_an_option(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("by", ["key", "variable"])
-def test_a_setting_has_no_flag_but_a_key_and_a_variable(
-    by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_the_help_names_what_is_rarely_needed_and_the_reference_explains_it(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = ["sweep", "--servers", "waitress", "--dry-run"]
-    assert run([*words, "--name", "my shop"]) == 2
-    refusal = capsys.readouterr().err
-    assert "set name in wsgiload.toml, or WSGILOAD_NAME='my shop'" in refusal
-
-    if by == "key":
-        Path("wsgiload.toml").write_text('[sweep]\nname = "my shop"\n')
-    else:
-        monkeypatch.setenv("WSGILOAD_NAME", "my shop")
-    assert run([*words, "--json", "-"]) == 0
+    words = ["sweep", "--servers", "waitress", "--dry-run", "--json", "-"]
+    assert run([*words, "--name", "my shop"]) == 0
     assert json.loads(capsys.readouterr().out)["name"] == "my-shop"
+
+    assert run(["sweep", "--help"]) == 0
+    explained, _, named = capsys.readouterr().out.partition("Rarely needed:")
+    assert "--name" in named and "--name" not in explained
 
 
 def test_the_facts_have_every_option_that_was_set_and_null_for_those_without_effect() -> None:
