@@ -248,6 +248,19 @@ def test_the_recommendation_is_for_the_highest_rate_that_meets_the_objective() -
     assert (recommended.server, recommended.rate_per_s) == ("lean", 1000.0)
 
 
+def test_the_report_judges_with_the_variance_of_configurations_that_dropped_out() -> None:
+    p99s_ms = {"a": (39, 39, 42, 35, 40), "b": (40, 48, 49, 48, 51)}
+    cells = [
+        cell(name, run, p99_ms * MS)
+        for name, of_one in p99s_ms.items()
+        for run, p99_ms in enumerate(of_one, start=1)
+    ]
+    state = _state("ab", cells)
+    assert (state.outcome, state.contenders) == ("winner", ("a",))
+    recommended = _recommendation(_summary(cells)).recommended
+    assert recommended is not None and recommended.server == "a"
+
+
 def test_the_table_shows_the_rate_of_the_recommendation() -> None:
     """Even if a setting sustains a higher rate, at which it misses the objective."""
     summary = _summary([_trial("lean", 1, 400.0, rate=2000.0), *WON], (1000.0, 2000.0))

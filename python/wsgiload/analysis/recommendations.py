@@ -13,7 +13,7 @@ from wsgiload.analysis.objective_races import Contender, contenders_of, objectiv
 from wsgiload.analysis.races import Track
 from wsgiload.analysis.recommend import Entry, as_lean, best_so_far, by_app, refusal, shown_quantile
 from wsgiload.documents.answer import NoRecommendation, Recommendation, RecommendedConfiguration
-from wsgiload.documents.cell_result import CellResult, server_of
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.experiment.plan import AROUND_A_LAUNCH_S
 from wsgiload.procedures.race import ObjectiveState
@@ -82,11 +82,8 @@ def _measured(
     facts: ExperimentFacts,
     objective: Objective,
 ) -> list[Contender]:
-    deciding = [
-        cell
-        for cell in cells
-        if cell.rate == track.rate and cell.run > 1 and server_of(cell) in state.contenders
-    ]
+    # Also those of configurations that dropped out, whose variance counts as in the race.
+    deciding = [cell for cell in cells if cell.rate == track.rate and cell.run > 1]
     return contenders_of(state.contenders, deciding, objective, facts.runs)
 
 
