@@ -62,7 +62,8 @@ def test_levels_follow_from_the_middle_until_the_highest_that_is_met(
 
     def judge(level: int) -> ObjectiveState:
         is_enough = counts[level] >= 2 * len(NAMES)
-        return ObjectiveState(outcomes[level] if is_enough else "undecided", NAMES)
+        outcome = outcomes[level] if is_enough else "undecided"
+        return ObjectiveState(outcome, NAMES, is_met=outcome == "winner")
 
     def measure(launch: Launch) -> float:
         counts[launch.levels[0]] += 1
@@ -72,6 +73,14 @@ def test_levels_follow_from_the_middle_until_the_highest_that_is_met(
     assert list(dict.fromkeys(launch.levels[0] for launch in launches)) == levels
     assert state.outcome == "winner"
     assert [launch.block for launch in launches[:6]] == [1, 1, 1, 2, 2, 2]
+
+
+def test_higher_levels_follow_one_that_only_a_leaner_configuration_leaves_undecided() -> None:
+    launches, state = _carry_out(
+        lambda _: ObjectiveState("undecided", NAMES, is_met=True), lambda _: 1.0, 300.0, levels=4
+    )
+    assert list(dict.fromkeys(launch.levels[0] for launch in launches)) == [1, 0]
+    assert state.is_met
 
 
 def test_a_configuration_that_dropped_out_is_not_launched_again() -> None:

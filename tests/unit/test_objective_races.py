@@ -231,11 +231,9 @@ def test_a_setting_that_met_the_objective_in_every_run_of_an_undecided_race_is_p
     assert answer.sentence.startswith(
         "Probably lean, which met p99<50ms and error_rate<=0.1% in all 4 runs at 1,000/s (p99 "
     )
-    assert "The runs vary too much for a conclusive result. " in answer.sentence
+    assert recommended.needs.endswith("m, because the runs vary too much for a conclusive result")
     [line] = recommendation_lines(summary.recommendations or ())
-    assert line.endswith(
-        f"The runs vary too much for a conclusive result. U{recommended.needs[1:]}."
-    )
+    assert line.endswith(f" U{recommended.needs[1:]}.")
 
 
 def test_the_recommendation_is_for_the_highest_rate_that_meets_the_objective() -> None:
@@ -259,6 +257,30 @@ def test_the_report_judges_with_the_variance_of_configurations_that_dropped_out(
     assert (state.outcome, state.contenders) == ("winner", ("a",))
     recommended = _recommendation(_summary(cells)).recommended
     assert recommended is not None and recommended.server == "a"
+
+
+def test_a_higher_rate_that_was_not_decided_leaves_the_highest_rate_open() -> None:
+    needs = []
+    for high in ([], [_trial("lean", 1, 20.0, 20, rate=2000.0)]):
+        recommended = _recommendation(_summary([*high, *WON], (1000.0, 2000.0))).recommended
+        assert recommended is not None and recommended.needs is not None
+        assert (recommended.server, recommended.rate_per_s) == ("lean", 1000.0)
+        needs.append(recommended.needs)
+    assert needs[0].startswith("use --budget ")
+    assert all(one.endswith("m, because 2,000/s was not decided") for one in needs)
+
+
+def test_a_setting_that_certainly_meets_the_objective_is_named_before_an_undecided_leaner_one() -> (
+    None
+):
+    varied = [_trial("lean", run, p99, 20) for run, p99 in enumerate((20, 4, 46, 5, 45), start=1)]
+    cells = [*varied, *_runs("quick", range(1, 6), 5.0, 80)]
+    state = _state(("lean", "quick"), cells)
+    assert (state.outcome, state.is_met) == ("undecided", True)
+    recommended = _recommendation(_summary(cells)).recommended
+    assert recommended is not None and recommended.needs is not None
+    assert recommended.server == "quick"
+    assert recommended.needs.endswith("m, because lean is leaner and not decided")
 
 
 def test_the_table_shows_the_rate_of_the_recommendation() -> None:

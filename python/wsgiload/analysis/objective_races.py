@@ -245,8 +245,8 @@ def _raced(
     remaining = [name for name in order if misses.get(name, 0) == fewest]
     drops = tuple(_drop(name, deciding) for name in order if name not in remaining)
     meeting = {one.record.server for one in measured if one.meets_objective}
-    is_met = remaining[0] in meeting
-    return ObjectiveState("winner" if is_met else "undecided", tuple(remaining), drops)
+    outcome: Literal["winner", "undecided"] = "winner" if remaining[0] in meeting else "undecided"
+    return ObjectiveState(outcome, tuple(remaining), drops, is_met=bool(meeting))
 
 
 def _drop(name: str, deciding: Sequence[CellResult]) -> Drop:
@@ -256,16 +256,18 @@ def _drop(name: str, deciding: Sequence[CellResult]) -> Drop:
 def objective_states(
     cells: Sequence[CellResult], objective: Objective, facts: ExperimentFacts
 ) -> dict[Track, ObjectiveState]:
-    """The state at every measured rate, the highest first. All planned configurations of one app
+    """The state at every planned rate, the highest first. All planned configurations of one app
     compete, including those that were not reached."""
     tracks = tracks_of(cells)
-    order = sorted(tracks, key=lambda track: -(track.rate or 0.0))
     servers: dict[str | None, dict[str, None]] = {}
     for track, names in tracks.items():
         servers.setdefault(track.app, {}).update(dict.fromkeys(names))
     if len(servers) == 1:
         servers = {app: dict.fromkeys(facts.servers) for app in servers}
+    planned = [Track(rate, None, app) for rate in facts.rates or () for app in servers]
     return {
         track: objective_state(track.rate, tuple(servers[track.app]), cells, objective, facts.runs)
-        for track in order
+        for track in sorted(
+            {*tracks, *planned}, key=lambda one: (-(one.rate or 0.0), one.app or "")
+        )
     }

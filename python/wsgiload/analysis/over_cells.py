@@ -16,7 +16,7 @@ from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.objective import Objective, parse_objective
 from wsgiload.analysis.objective_races import objective_states
 from wsgiload.analysis.overload import overload_points
-from wsgiload.analysis.races import race_comparisons, race_document, races
+from wsgiload.analysis.races import race_comparisons, race_document, races, tracks_of
 from wsgiload.analysis.recommend import recommend
 from wsgiload.analysis.recommendations import recommend_raced, recommendations
 from wsgiload.documents.answer import Recommendation
@@ -102,8 +102,10 @@ def _races(
         return None
     if objective is None or not _is_for_objective(facts, objective):
         return races(cells, facts)
-    states = objective_states(cells, objective, facts)
-    return tuple(race_document(track, state) for track, state in states.items())
+    states, measured = objective_states(cells, objective, facts), tracks_of(cells)
+    return tuple(
+        race_document(track, state) for track, state in states.items() if track in measured
+    )
 
 
 def _by_plan(cells: Sequence[CellResult], servers: Sequence[str]) -> list[CellResult]:

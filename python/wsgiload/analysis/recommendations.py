@@ -16,7 +16,7 @@ from wsgiload.documents.answer import NoRecommendation, Recommendation, Recommen
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.experiment.plan import AROUND_A_LAUNCH_S
-from wsgiload.procedures.race import ObjectiveState
+from wsgiload.procedures.race import FIELD, ObjectiveState
 from wsgiload.statistics.effect import MIN_RUNS
 
 
@@ -50,17 +50,20 @@ def recommend_raced(
     """A recommendation from the cells of one app. If a rate is still undecided, a lower one may be
     decided."""
     states = objective_states(cells, objective, facts)
+    higher = None
     for track, state in states.items():
-        if state.outcome == "winner":
-            measured = _measured(track, state, cells, facts, objective)
-            return _recommended([one for one in measured if one.meets_objective], objective)
+        measured = _measured(track, state, cells, facts, objective)
+        if meeting := [one for one in measured if one.meets_objective]:
+            return replace(_recommended(meeting, objective), needs=_doubt(state, higher, facts))
+        higher = track, state
+    measured_rates = {cell.rate for cell in cells}
     for track, state in states.items():
-        if state.outcome == "undecided":
+        if state.outcome == "undecided" and track.rate in measured_rates:
             measured = _measured(track, state, cells, facts, objective)
             return _open(track, state, (cells, measured), facts, objective)
 
     text = " and ".join(objective.texts)
-    lowest = min((track.rate or 0.0 for track in states), default=0.0)
+    lowest = min((cell.rate or 0.0 for cell in cells), default=0.0)
     if facts.rates and min(facts.rates) < lowest:
         minutes = math.ceil(2 * (facts.budget_s or 0.0) / 60)
         return refusal(
@@ -108,6 +111,21 @@ def _recommended(meeting: Sequence[Contender], objective: Objective) -> Recommen
     )
 
 
+def _doubt(
+    state: ObjectiveState, higher: tuple[Track, ObjectiveState] | None, facts: ExperimentFacts
+) -> str | None:
+    """What is needed if the next higher rate, or a leaner configuration, was not decided."""
+    if higher is not None and higher[1].outcome != "failed":
+        track, above = higher
+        rivals = len(above.contenders)
+        minutes = _minutes(rivals + MIN_RUNS * min(FIELD, rivals), facts)
+        return f"use --budget {minutes}m, because {track.rate:,.10g}/s was not decided"
+    if state.outcome == "winner":
+        return None
+    minutes = _minutes(MIN_RUNS * len(state.contenders), facts)
+    return f"use --budget {minutes}m, because {state.contenders[0]} is leaner and not decided"
+
+
 def _open(
     track: Track,
     state: ObjectiveState,
@@ -120,7 +138,8 @@ def _open(
     cells, measured = trials
     leader = next((one for one in measured if one.record.server == state.contenders[0]), None)
     runs = leader.at.runs if leader is not None else 0
-    needs = f"use --budget {_minutes(runs, state, facts)}m"
+    further = max(MIN_RUNS - runs, 0) or runs
+    needs = f"use --budget {_minutes(further * len(state.contenders), facts)}m"
     where = f"at {track.rate or 0.0:,.10g}/s"
     if leader is None:
         return refusal(
@@ -131,6 +150,7 @@ def _open(
 
     met = sum(one.met is True for one in leader.judgements)
     if met == runs >= MIN_RUNS:
+        needs = f"{needs}, because the runs vary too much for a conclusive result"
         return replace(_recommended([leader], objective), needs=needs)
     all_runs = f"all {runs} runs" if runs > 1 else "1 run"
     few = f"{all_runs} {where}, but {MIN_RUNS} runs are needed"
@@ -138,9 +158,8 @@ def _open(
     return refusal(f"{leader.record.server} met the objective in {outcome}", needs)
 
 
-def _minutes(runs: int, state: ObjectiveState, facts: ExperimentFacts) -> int:
-    """The budget that would be conclusive if further runs have the same outcome."""
-    further = max(MIN_RUNS - runs, 0) or runs
+def _minutes(launches: int, facts: ExperimentFacts) -> int:
+    """The budget with this many further launches."""
     load_s = facts.warmup_s + facts.duration_s + (facts.cooldown_s or 0.0)
-    further_s = further * len(state.contenders) * (load_s + AROUND_A_LAUNCH_S)
+    further_s = launches * (load_s + AROUND_A_LAUNCH_S)
     return math.ceil(((facts.budget_s or 0.0) + further_s) / 60)

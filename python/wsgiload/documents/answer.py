@@ -210,7 +210,8 @@ class RecommendedConfiguration(Document, frozen=True, kw_only=True):
     older version."""
     needs: str | None = None
     """What is needed for a conclusive result, if the configuration met the objective in every run
-    but there were too few runs. Source: cells. Null: the result is conclusive."""
+    but there were too few runs, or a leaner one or a higher rate was not decided. Source: cells.
+    Null: the result is conclusive."""
 
 
 class Recommendation(Document, frozen=True, kw_only=True):

@@ -36,6 +36,8 @@ class ObjectiveState:
     outcome: Literal["winner", "undecided", "failed"]
     contenders: tuple[str, ...]
     dropped: tuple[Drop, ...] = ()
+    # Whether some contender certainly meets the objective, even if a leaner one is undecided.
+    is_met: bool = False
 
     @property
     def is_decided(self) -> bool:
@@ -135,8 +137,8 @@ def objective_race(plan: Plan, judge: Judge) -> Generator[Launch, Outcome, Objec
     while 0 <= level < plan.levels:
         state, spent_s = yield from _race_at(level, left_s, plan, judge)
         left_s -= spent_s
-        found = state if state.outcome == "winner" else found
-        further = -1 if state.outcome == "winner" else 1
+        found = state if state.is_met else found
+        further = -1 if state.is_met else 1
         if step not in (0, further):
             break
         step = further

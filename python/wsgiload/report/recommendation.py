@@ -63,7 +63,7 @@ def _probable(chosen: RecommendedConfiguration, objective: str) -> str:
     return (
         f"Probably {chosen.server}, which met {objective} in all {chosen.runs} runs at "
         f"{words.format_per_s(chosen.rate_per_s)}{_interval(chosen)}; "
-        f"{use_words(chosen)}{_disturbed(chosen)}. The runs vary too much for a conclusive result."
+        f"{use_words(chosen)}{_disturbed(chosen)}."
     )
 
 
