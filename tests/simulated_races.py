@@ -76,7 +76,7 @@ def run(world: World, seed: int) -> Raced:
     draw, names = random.Random(seed), tuple(world.ratios)
     order = [draw.sample(names, len(names)) for _ in range(MAX_BLOCKS)]
     rules = rules_of(MARGIN, BUDGET_S / LAUNCH_S / len(names))
-    procedure = race(Plan(order, 1, BUDGET_S, LAUNCH_S, rules))
+    procedure = race(Plan(order, 1, BUDGET_S, [LAUNCH_S], rules))
     host, count, blocks = 0.0, 0, dict[int, dict[str, float]]()
     try:
         launch = next(procedure)

@@ -34,7 +34,7 @@ NAMES = ("a", "b", "c")
 def _carry_out(
     judge: Judge, measure: Callable[[Launch], float], budget_s: float, levels: int = 2
 ) -> tuple[list[Launch], ObjectiveState]:
-    plan = Plan([NAMES] * 10, levels, budget_s, 3.0, Rules())
+    plan = Plan([NAMES] * 10, levels, budget_s, [3.0] * levels, Rules())
     procedure, launches = objective_race(plan, judge), list[Launch]()
     try:
         launch = next(procedure)
@@ -101,6 +101,12 @@ def test_no_launch_begins_that_may_exceed_the_budget() -> None:
     launches, state = _carry_out(lambda _: ObjectiveState("undecided", NAMES), lambda _: 4.0, 38.0)
     assert len(launches) == 9
     assert not state.is_decided
+
+
+def test_a_launch_takes_as_long_as_its_level_needs() -> None:
+    plan = Plan([NAMES], 3, 5.0, [3.0, 5.0, 90.0], Rules())
+    procedure = objective_race(plan, lambda _: ObjectiveState("undecided", NAMES))
+    assert next(procedure).levels == (1,)
 
 
 # --- 8 servers with 6 sizes each
@@ -170,7 +176,7 @@ def _raced(seed: int) -> tuple[_World, float | None, str | None]:
     world = _World(settings, draw, [])
     names = tuple(settings)
     order = [draw.sample(names, len(names)) for _ in range(MIN_BLOCKS)]
-    plan = Plan(order, len(SHARES), 900 - world.seconds, 7.3, Rules())
+    plan = Plan(order, len(SHARES), 900 - world.seconds, [7.3] * len(SHARES), Rules())
     procedure = objective_race(plan, world.judge)
     try:
         launch = next(procedure)

@@ -19,7 +19,7 @@ RACES = 60
 def _carry_out(
     figure_ms: Callable[[str, int], float], budget_s: float = 300.0, levels: int = 2
 ) -> tuple[list[Launch], State]:
-    plan = Plan([SERVERS] * 40, levels, budget_s, 3.0, Rules(planned_blocks=10))
+    plan = Plan([SERVERS] * 40, levels, budget_s, [3.0], Rules(planned_blocks=10))
     procedure, launches = race(plan), list[Launch]()
     try:
         launch = next(procedure)

@@ -252,13 +252,30 @@ def test_an_objective_is_raced_for_within_the_usual_budget_unless_the_design_is_
     ]
     one = _dry_run(capsys, "--servers", "waitress", *slo)
     assert one["budget_ns"] == usual["budget_ns"]
-    short = _dry_run(capsys, *grid, *slo, "--budget", "90s")
+    short = _dry_run(capsys, *grid, *slo, "--budget", "2m")
     assert short["conclusions"] == [
         "This budget allows 1 block of 12 configurations, but at least 5 blocks are needed. Use "
         "--budget 4m."
     ]
+    [line] = _dry_run(capsys, *grid, *slo, "--budget", "90s")["conclusions"]
+    assert line.startswith("This budget allows no complete block of 12 configurations")
     fixed = _dry_run(capsys, *grid, *slo, "--runs", "6")
     assert (fixed["budget_ns"], fixed["runs"]) == (None, 6)
+
+
+@pytest.mark.parametrize(
+    ("slo", "takes", "enough"), [((), 32, "6m"), (("--slo", "p99<50ms"), 14, "3m")]
+)
+def test_a_budget_that_allows_no_launch_is_refused(
+    slo: tuple[str, ...], takes: int, enough: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With an objective, a launch measures one level, at first the one in the middle."""
+    words = ["sweep", "--rates", "70,100,1000", "--servers", "waitress,wsgiref", *slo, "--dry-run"]
+    assert run([*words, "--budget", "13s"]) == 2
+    said = capsys.readouterr().err
+    assert f"the budget is too short: a launch takes about {takes} s" in said
+    assert f"--budget {enough}" in said
+    assert run([*words, "--budget", enough]) == 0
 
 
 def test_a_race_is_between_servers_of_one_app(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,6 +78,10 @@ def test_an_undecided_objective_has_exit_code_98_and_the_command_that_decides(
     assert command.endswith("  # about 10 min")
 
 
+def test_nothing_measured_is_no_answer() -> None:
+    assert is_unanswered(race([]))
+
+
 def test_a_certain_miss_is_an_answer() -> None:
     missed = [replace(one, rate=500.0, id=one.id.replace("@1000", "@500")) for one in MISSED]
     assert not is_unanswered(objective_race([*MISSED, *missed]))

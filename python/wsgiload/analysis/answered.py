@@ -14,9 +14,11 @@ from wsgiload.findings.wrong_responses import WRONG_RESPONSES
 
 
 def is_unanswered(summary: Summary) -> bool:
-    """Whether an objective has neither a certain recommendation nor a certain miss; or, without an
-    objective, the race of an app has no outcome at the highest rate that a server sustained; or,
-    without a race, no server is ranked because of errors."""
+    """Whether nothing was measured; or an objective has neither a certain recommendation nor a
+    certain miss; or, without an objective, the race of an app has no outcome at the highest rate
+    that a server sustained; or, without a race, no server is ranked because of errors."""
+    if not summary.cells:
+        return True
     if summary.recommendations:
         return are_open(summary.recommendations)
     if not summary.races:

@@ -104,7 +104,7 @@ def _of_race(
     return Preflight(
         *requests,
         servers=len(variants),
-        runs=max(1, blocks) if not is_short else max(1, int(budget_s / full_s)),
+        runs=max(1, blocks) if not is_short else int(budget_s / full_s),
         factor=None if is_short else math.exp(TYPICAL_Z * TYPICAL_SPREAD * math.sqrt(2 / blocks)),
         needed_runs=MIN_RUNS if is_short else None,
         needed_s=MIN_RUNS * full_s if is_short else None,
@@ -129,7 +129,7 @@ def _of_objective(
     return Preflight(
         *requests,
         servers=len(variants),
-        runs=max(1, int(experiment.race_s / launch_s / len(variants))),
+        runs=int(experiment.race_s / launch_s / len(variants)),
         factor=None,
         needed_runs=1 + MIN_RUNS if is_short else None,
         needed_s=needed_s if is_short else None,

@@ -279,6 +279,14 @@ def planned_blocks(experiment: Experiment, servers: int) -> float:
     return max(1.0, experiment.race_s / launch_s / max(1, servers))
 
 
+def launches_s(experiment: Experiment) -> list[float]:
+    """The expected duration of a launch of a race: at all levels, or with an objective at each
+    level, the highest first."""
+    levels = levels_down(experiment)
+    loads_s = [experiment.load_of(level).load_ns_at(level) / NS_PER_S for level in levels]
+    return [one + AROUND_A_LAUNCH_S for one in (loads_s if experiment.slo else [sum(loads_s)])]
+
+
 def arrival_seed(seed: int, level: Level, run: int) -> int:
     """The seed of a load. It depends on the experiment's seed, the level and the run, but not on
     the server."""

@@ -12,9 +12,10 @@ from wsgiload.catalogue.adjust import adjusted
 from wsgiload.catalogue.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.catalogue.names import ServerVariant, load_catalogue
 from wsgiload.errors import UsageError
-from wsgiload.experiment.plan import Experiment, Size, planned_blocks
-from wsgiload.procedures.race import FIELD
-from wsgiload.statistics.effect import runs_needed
+from wsgiload.experiment.plan import Experiment, Size, launches_s, planned_blocks
+from wsgiload.procedures.race import FIELD, first_level
+from wsgiload.statistics.effect import MIN_RUNS, runs_needed
+from wsgiload.units import NS_PER_S
 
 MAX_BLOCKS = 60
 # With an objective.
@@ -100,6 +101,14 @@ def raced(experiment: Experiment) -> Experiment:
     if the others drop out at once. With an objective, those of its field at each level, but not
     more than MAX_ROUNDS, since every analysis takes a share of the error probability."""
     servers = len(resolve_servers(experiment))
+    launches = launches_s(experiment)
+    first_s = launches[first_level(len(launches))]
+    if first_s > experiment.race_s:
+        enough_s = experiment.closed_loops_ns / NS_PER_S + (1 + MIN_RUNS) * servers * first_s
+        raise UsageError(
+            f"the budget is too short: a launch takes about {math.ceil(first_s)} s",
+            f"use --budget {math.ceil(enough_s / 60)}m",
+        )
     blocks = planned_blocks(experiment, min(2, servers))
     if experiment.slo:
         of_field = planned_blocks(experiment, min(FIELD, servers)) / len(experiment.levels)

@@ -69,12 +69,12 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The servers of each block in their order, the number of levels from the highest down, and the
-    expected duration of the first launch."""
+    expected duration of a launch: of the first one, or with an objective at each level."""
 
     order: Sequence[Sequence[str]]
     levels: int
     budget_s: float
-    launch_s: float
+    launch_s: Sequence[float]
     rules: Rules
 
 
@@ -93,7 +93,7 @@ def race(plan: Plan) -> Race:
     """Launch the servers of each block, except those that dropped out at the highest level that any
     server sustains, until no contender is open or the next launch would exceed the budget."""
     tracks = [_Track(State(tuple(plan.order[0]))) for _ in range(plan.levels)]
-    left_s, slowest_s = plan.budget_s, plan.launch_s
+    left_s, slowest_s = plan.budget_s, plan.launch_s[0]
     for number, servers in enumerate(plan.order, start=1):
         decisive = _decisive(tracks)
         state = tracks[decisive].state
@@ -126,6 +126,11 @@ def _decisive(tracks: Sequence[_Track]) -> int:
     return next((at for at, one in enumerate(tracks) if one.state.contenders), len(tracks) - 1)
 
 
+def first_level(levels: int) -> int:
+    """The level in the middle, at which a race with an objective begins."""
+    return (levels - 1) // 2
+
+
 Judge = Callable[[int], ObjectiveState]
 
 
@@ -133,7 +138,7 @@ def objective_race(plan: Plan, judge: Judge) -> Generator[Launch, Outcome, Objec
     """Launch the contenders of each block at a level in the middle, until the leanest meets the
     objective or the planned blocks end; then at higher levels, until no configuration meets it. If
     none does in the middle, at lower ones, until one does."""
-    left_s, level, step, found = plan.budget_s, (plan.levels - 1) // 2, 0, None
+    left_s, level, step, found = plan.budget_s, first_level(plan.levels), 0, None
     while 0 <= level < plan.levels:
         state, spent_s = yield from _race_at(level, left_s, plan, judge)
         left_s -= spent_s
@@ -155,7 +160,7 @@ def _race_at(
         if state.is_decided:
             break
         for server in (name for name in servers if name in state.contenders):
-            if spent_s + (longest_s or plan.launch_s) > budget_s:
+            if spent_s + (longest_s or plan.launch_s[level]) > budget_s:
                 return judge(level), spent_s
             outcome = yield Launch(number, server, (level,), state)
             spent_s += outcome.seconds

@@ -60,8 +60,9 @@ def _of_runs(outlook: Preflight) -> list[str]:
 def _of_race(outlook: Preflight) -> list[str]:
     servers = plural(outlook.servers, "configuration" if outlook.margin is None else "server")
     if outlook.needed_runs is not None and outlook.needed_s is not None:
+        allowed = plural(outlook.runs, "block") if outlook.runs else "no complete block"
         return [
-            f"This budget allows {plural(outlook.runs, 'block')} of {servers}, but at least "
+            f"This budget allows {allowed} of {servers}, but at least "
             f"{outlook.needed_runs} blocks are needed. Use --budget "
             f"{math.ceil(outlook.needed_s / 60)}m."
         ]

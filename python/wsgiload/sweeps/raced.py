@@ -15,6 +15,7 @@ from wsgiload.experiment.plan import (
     AROUND_A_LAUNCH_S,
     Cell,
     Experiment,
+    launches_s,
     levels_down,
     planned_blocks,
 )
@@ -29,7 +30,6 @@ from wsgiload.procedures.race import (
     race,
 )
 from wsgiload.statistics.leading import State
-from wsgiload.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,11 @@ def plan_of(experiment: Experiment, order: Sequence[Cell]) -> Plan:
     for cell in order:
         blocks.setdefault(cell.run, {})[cell.server] = None
     servers = [tuple(block) for block in blocks.values()]
-    levels = levels_down(experiment)
-    loads_ns = [experiment.load_of(level).load_ns_at(level) for level in levels]
-    # With an objective, a launch measures one level.
-    launch_ns = max(loads_ns) if experiment.slo else sum(loads_ns)
     return Plan(
         order=servers,
-        levels=len(levels),
+        levels=len(experiment.levels),
         budget_s=experiment.race_s,
-        launch_s=launch_ns / NS_PER_S + AROUND_A_LAUNCH_S,
+        launch_s=launches_s(experiment),
         rules=rules_of(experiment.margin, planned_blocks(experiment, len(servers[0]))),
     )
 
