@@ -298,6 +298,21 @@ def test_the_objective_is_missed_if_no_setting_meets_it() -> None:
     assert result.reason.startswith("no configuration meets p99<50ms")
 
 
+def test_the_objective_is_missed_if_all_are_too_slow_for_the_lower_rates_too() -> None:
+    slow = _runs("slow", FIRST, 400.0, rate_result=rates(300.0))
+    result = _recommendation(_summary(slow, (500.0, 1000.0))).no_recommendation
+    assert result is not None
+    assert (result.is_missed, result.needs) == (True, "use lower --rates, or a looser objective")
+
+
+def test_if_every_trial_failed_the_failure_is_named() -> None:
+    broken = {"verdict": verdict("invalid", "server"), "failure": KILLED}
+    failed = _runs("a", FIRST, 1.0, rate_result=rates(0.0), **broken)
+    result = _recommendation(_summary(failed, (500.0, 1000.0))).no_recommendation
+    assert result is not None
+    assert (result.is_missed, result.reason) == (True, "every trial failed, the first of a: killed")
+
+
 def test_an_incomplete_race_does_not_miss_the_objective() -> None:
     """After an interrupt, or if the budget was too short."""
     summary = _summary(_runs("slow", FIRST, 400.0))

@@ -13,7 +13,7 @@ from wsgiload.analysis.objective_races import Contender, contenders_of, objectiv
 from wsgiload.analysis.races import Track
 from wsgiload.analysis.recommend import Entry, as_lean, best_so_far, by_app, refusal, shown_quantile
 from wsgiload.documents.answer import NoRecommendation, Recommendation, RecommendedConfiguration
-from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.experiment.plan import AROUND_A_LAUNCH_S
 from wsgiload.procedures.race import FIELD, ObjectiveState
@@ -64,13 +64,20 @@ def recommend_raced(
 
     text = " and ".join(objective.texts)
     lowest = min((cell.rate or 0.0 for cell in cells), default=0.0)
-    if facts.rates and min(facts.rates) < lowest:
+    if any(
+        state.outcome != "failed" and (track.rate or 0.0) < lowest
+        for track, state in states.items()
+    ):
         minutes = math.ceil(2 * (facts.budget_s or 0.0) / 60)
         return refusal(
             f"no configuration meets {text} at {lowest:,.10g}/s, and lower rates were not measured"
             f"{best_so_far(cells, objective)}",
             f"use --budget {minutes}m, or lower --rates",
         )
+    failures = [f"{server_of(cell)}: {cell.failure.message}" for cell in cells if cell.failure]
+    if len(failures) == len(cells):
+        why = f"every trial failed, the first of {failures[0]}"
+        return refusal(why, "resolve the failures listed below", is_missed=True)
     return refusal(
         f"no configuration meets {text} at {lowest:,.10g}/s{best_so_far(cells, objective)}",
         "use lower --rates, or a looser objective",
