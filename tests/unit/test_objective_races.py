@@ -129,6 +129,42 @@ def test_a_race_fails_if_every_setting_missed_twice() -> None:
     assert (_state("a", cells).outcome, _state("a", cells).contenders) == ("failed", ())
 
 
+@pytest.mark.parametrize(
+    ("p99s_ms", "ends"),
+    [
+        ((40, 40, 40, 60), True),
+        ((60, 40), False),  # a second miss would be a certain one
+        ((60, 40, 40), True),
+        ((40, 40, 40), False),
+    ],
+)
+def test_a_rate_ends_once_no_setting_can_meet_the_objective(
+    p99s_ms: Sequence[float], ends: bool
+) -> None:
+    cells = [_trial("a", run, p99) for run, p99 in enumerate((40, *p99s_ms), start=1)]
+    state = _state("a", cells)
+    assert (state.outcome, state.is_decided) == ("undecided", ends)
+    result = _recommendation(_summary(cells)).no_recommendation
+    assert result is not None
+    assert ("--budget" in result.needs) is not ends
+    assert ("looser" in result.needs) is ends
+
+
+def test_more_blocks_than_the_budget_allowed_need_a_longer_one_up_to_a_limit() -> None:
+    def needs(blocks: int) -> str:
+        cells = [cell("a", run, (5 if run == 2 else 49) * MS) for run in range(1, blocks + 1)]
+        summary = _summary(cells, (1000.0,))
+        facts = msgspec.structs.replace(summary.experiment, runs=blocks, budget_s=30.0)
+        result = _recommendation(analyse(msgspec.structs.replace(summary, experiment=facts)))
+        chosen = result.recommended or result.no_recommendation
+        assert chosen is not None and chosen.needs is not None
+        return chosen.needs
+
+    # 20 launches of 12 s.
+    assert needs(9).startswith("use --budget 4m")
+    assert "--budget" not in needs(20)
+
+
 def test_an_interval_that_contains_the_limit_requires_further_rounds() -> None:
     near = [
         _trial("a", 1, 40.0),
@@ -334,6 +370,13 @@ def test_an_incomplete_race_does_not_miss_the_objective() -> None:
         "at 1,000/s, and lower rates were not measured; the best so far is slow (p99 400 ms)"
     )
     assert result.needs == "use --budget 10m, or lower --rates"
+
+
+def test_lower_rates_that_were_not_reached_come_before_a_rate_that_cannot_be_decided() -> None:
+    cells = [_trial("a", run, p99) for run, p99 in enumerate((40, 40, 40, 60), start=1)]
+    result = _recommendation(_summary(cells, (500.0, 1000.0))).no_recommendation
+    assert result is not None
+    assert "lower rates were not measured" in result.reason
 
 
 def test_a_launch_with_too_few_requests_for_p99_still_drops_misses() -> None:

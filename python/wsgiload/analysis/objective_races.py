@@ -59,6 +59,16 @@ class Contender:
         disturbance may have decided."""
         return sum(one.met is False and not one.is_doubtful for one in self.judgements)
 
+    @property
+    def can_meet(self) -> bool:
+        """Whether no run missed the objective."""
+        return all(one.met is not False for one in self.judgements)
+
+    @property
+    def is_rarely_missed(self) -> bool:
+        """Whether fewer than half of the runs missed it."""
+        return 2 * self.misses < len(self.judgements)
+
 
 def objective_state(
     rate_per_s: float | None,
@@ -244,9 +254,13 @@ def _raced(
     order += [name for name in field if name not in order]
     remaining = [name for name in order if misses.get(name, 0) == fewest]
     drops = tuple(_drop(name, deciding) for name in order if name not in remaining)
+    missed = {one.record.server for one in measured if not one.can_meet}
     meeting = {one.record.server for one in measured if one.meets_objective}
     outcome: Literal["winner", "undecided"] = "winner" if remaining[0] in meeting else "undecided"
-    return ObjectiveState(outcome, tuple(remaining), drops, is_met=bool(meeting))
+    can_meet = [name for name in remaining if name not in missed]
+    # Without any, a second miss in the next block may still be a certain one.
+    is_final = can_meet[0] in meeting if can_meet else any(one.is_rarely_missed for one in measured)
+    return ObjectiveState(outcome, tuple(remaining), drops, bool(meeting), is_final)
 
 
 def _drop(name: str, deciding: Sequence[CellResult]) -> Drop:

@@ -16,8 +16,12 @@ from wsgiload.documents.answer import NoRecommendation, Recommendation, Recommen
 from wsgiload.documents.cell_result import CellResult, server_of
 from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.experiment.plan import AROUND_A_LAUNCH_S
+from wsgiload.experiment.settings import MAX_ROUNDS
 from wsgiload.procedures.race import FIELD, ObjectiveState
 from wsgiload.statistics.effect import MIN_RUNS
+
+LOOSER = "use lower --rates, or a looser objective"
+QUIETER = "measure on an idle machine"
 
 
 def recommendations(
@@ -54,20 +58,25 @@ def recommend_raced(
     for track, state in states.items():
         measured = _measured(track, state, cells, facts, objective)
         if meeting := [one for one in measured if one.meets_objective]:
-            return replace(_recommended(meeting, objective), needs=_doubt(state, higher, facts))
+            return replace(
+                _recommended(meeting, objective), needs=_doubt((track, state), higher, cells, facts)
+            )
         higher = track, state
     measured_rates = {cell.rate for cell in cells}
-    for track, state in states.items():
-        if state.outcome == "undecided" and track.rate in measured_rates:
+    lowest = min((cell.rate or 0.0 for cell in cells), default=0.0)
+    has_lower = any(
+        state.outcome != "failed" and (track.rate or 0.0) < lowest
+        for track, state in states.items()
+    )
+    # What a longer budget can decide comes first.
+    for track, state in sorted(states.items(), key=lambda one: one[1].is_decided):
+        is_open = state.outcome == "undecided" and not (state.is_final and has_lower)
+        if is_open and track.rate in measured_rates:
             measured = _measured(track, state, cells, facts, objective)
             return _open(track, state, (cells, measured), facts, objective)
 
     text = " and ".join(objective.texts)
-    lowest = min((cell.rate or 0.0 for cell in cells), default=0.0)
-    if any(
-        state.outcome != "failed" and (track.rate or 0.0) < lowest
-        for track, state in states.items()
-    ):
+    if has_lower:
         minutes = math.ceil(2 * (facts.budget_s or 0.0) / 60)
         return refusal(
             f"no configuration meets {text} at {lowest:,.10g}/s, and lower rates were not measured"
@@ -80,7 +89,7 @@ def recommend_raced(
         return refusal(why, "resolve the failures listed below", is_missed=True)
     return refusal(
         f"no configuration meets {text} at {lowest:,.10g}/s{best_so_far(cells, objective)}",
-        "use lower --rates, or a looser objective",
+        LOOSER,
         is_missed=True,
     )
 
@@ -119,18 +128,23 @@ def _recommended(meeting: Sequence[Contender], objective: Objective) -> Recommen
 
 
 def _doubt(
-    state: ObjectiveState, higher: tuple[Track, ObjectiveState] | None, facts: ExperimentFacts
+    at: tuple[Track, ObjectiveState],
+    higher: tuple[Track, ObjectiveState] | None,
+    cells: Sequence[CellResult],
+    facts: ExperimentFacts,
 ) -> str | None:
     """What is needed if the next higher rate, or a leaner configuration, was not decided."""
-    if higher is not None and higher[1].outcome != "failed":
+    if higher is not None and not higher[1].is_decided:
         track, above = higher
         rivals = len(above.contenders)
-        minutes = _minutes(rivals + MIN_RUNS * min(FIELD, rivals), facts)
-        return f"use --budget {minutes}m, because {track.rate:,.10g}/s was not decided"
+        longer = _longer(rivals + MIN_RUNS * min(FIELD, rivals), track, cells, facts)
+        return f"{longer or QUIETER}, because {track.rate:,.10g}/s was not decided"
+    track, state = at
     if state.outcome == "winner":
         return None
-    minutes = _minutes(MIN_RUNS * len(state.contenders), facts)
-    return f"use --budget {minutes}m, because {state.contenders[0]} is leaner and not decided"
+    longer = _longer(MIN_RUNS * len(state.contenders), track, cells, facts)
+    fix = QUIETER if state.is_final or longer is None else longer
+    return f"{fix}, because {state.contenders[0]} is leaner and not decided"
 
 
 def _open(
@@ -146,7 +160,8 @@ def _open(
     leader = next((one for one in measured if one.record.server == state.contenders[0]), None)
     runs = leader.at.runs if leader is not None else 0
     further = max(MIN_RUNS - runs, 0) or runs
-    needs = f"use --budget {_minutes(further * len(state.contenders), facts)}m"
+    longer = _longer(further * len(state.contenders), track, cells, facts)
+    needs = LOOSER if state.is_final or longer is None else longer
     where = f"at {track.rate or 0.0:,.10g}/s"
     if leader is None:
         return refusal(
@@ -165,8 +180,18 @@ def _open(
     return refusal(f"{leader.record.server} met the objective in {outcome}", needs)
 
 
-def _minutes(launches: int, facts: ExperimentFacts) -> int:
-    """The budget with this many further launches."""
+def _longer(
+    launches: int, track: Track, cells: Sequence[CellResult], facts: ExperimentFacts
+) -> str | None:
+    """The budget with this many further launches at a rate, or with more blocks if all that the
+    budget allows were used; None if there are no more."""
     load_s = facts.warmup_s + facts.duration_s + (facts.cooldown_s or 0.0)
-    further_s = launches * (load_s + AROUND_A_LAUNCH_S)
-    return math.ceil(((facts.budget_s or 0.0) + further_s) / 60)
+    launch_s = load_s + AROUND_A_LAUNCH_S
+    needed_s = (facts.budget_s or 0.0) + launches * launch_s
+    blocks = max((cell.run for cell in cells if cell.rate == track.rate), default=0)
+    if blocks >= MAX_ROUNDS:
+        return None
+    if blocks >= facts.runs:
+        of_field = min(FIELD, len(facts.servers)) * len(facts.rates or ())
+        needed_s = max(needed_s, MAX_ROUNDS * of_field * launch_s)
+    return f"use --budget {math.ceil(needed_s / 60)}m"

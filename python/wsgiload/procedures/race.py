@@ -38,11 +38,14 @@ class ObjectiveState:
     dropped: tuple[Drop, ...] = ()
     # Whether some contender certainly meets the objective, even if a leaner one is undecided.
     is_met: bool = False
+    # Whether nothing leaner can still meet it, since every such contender missed once.
+    is_final: bool = False
 
     @property
     def is_decided(self) -> bool:
-        """Whether the leanest contender meets the objective, or none does."""
-        return self.outcome != "undecided"
+        """Whether the leanest contender meets the objective, or none does, or further blocks would
+        not change what is known."""
+        return self.outcome != "undecided" or self.is_final
 
 
 @dataclass(frozen=True, slots=True)
