@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -149,6 +150,19 @@ def test_a_budget_too_short_to_find_rates_is_refused() -> None:
         rates.require_possible_rates(many(60.0))
     assert "use --rates, or --budget 2m" in raised.value.args
     rates.require_possible_rates(many(120.0))
+
+
+def test_closed_loops_that_exceed_their_share_of_the_budget_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Servers that are slow to start, for example: 20 s each instead of 4.5 s."""
+    now_ns = iter([0, *range(0, 200_000_000_000, 20_000_000_000)])
+    monkeypatch.setattr(rates, "time", SimpleNamespace(monotonic_ns=lambda: next(now_ns)))
+    servers: dict[str, float | str] = {f"s{at}": 100.0 for at in range(12)}
+    with pytest.raises(UsageError, match="too short to find rates") as raised:
+        find_rates(monkeypatch, servers, planned(budget_s=120.0))
+    # Half of it for 12 times 20 s.
+    assert "use --rates, or --budget 8m" in raised.value.args
 
 
 @pytest.mark.parametrize(

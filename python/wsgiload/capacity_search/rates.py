@@ -57,10 +57,13 @@ def require_rates(experiment: Experiment) -> None:
 def require_possible_rates(experiment: Experiment) -> None:
     """Raise UsageError if the rates cannot be determined, before anything is started."""
     require_closed_loop(experiment)
-    if experiment.budget_ns is None:
-        return
-    closed_loops_s = _closed_loops_s(experiment)
-    if closed_loops_s > MAX_SHARE * experiment.budget_ns / NS_PER_S:
+    _require_within_share(experiment, _closed_loops_s(experiment), _closed_loops_s(experiment))
+
+
+def _require_within_share(experiment: Experiment, took_s: float, closed_loops_s: float) -> None:
+    """Raise UsageError if closed loops take more than their share of the budget; all take
+    ``closed_loops_s``."""
+    if experiment.budget_ns is not None and took_s > MAX_SHARE * experiment.budget_ns / NS_PER_S:
         count = len(resolve_servers(experiment))
         minutes = math.ceil(closed_loops_s / MAX_SHARE / 60)
         raise UsageError(
@@ -104,7 +107,9 @@ def with_found_rates(experiment: Experiment, log: Callable[[str], None]) -> Expe
     )
     with server_trials(initial, log) as (trials, users):
         began_ns = time.monotonic_ns()
-        for server, count in users.items():
+        for done, (server, count) in enumerate(users.items()):
+            took_s = (time.monotonic_ns() - began_ns) / NS_PER_S
+            _require_within_share(experiment, took_s, took_s * len(users) / max(1, done))
             cell = trials.carry_out(TrialPlan(server, Level(connections=count), 1, CLOSED_LOOP_NS))
             reached = format_measured_per_s(_goodput_per_s(cell))
             log(f"[closed loop] {server} … {'failed' if cell.failure is not None else reached}")
