@@ -78,6 +78,14 @@ def test_an_undecided_objective_has_exit_code_98_and_the_command_that_decides(
     assert command.endswith("  # about 10 min")
 
 
+def test_a_resumed_sweep_names_no_command_because_its_plan_is_fixed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    summary, _ = with_answer(objective_race(MISSED))
+    assert code_of_answer(summary, 0, None) == 98
+    assert capsys.readouterr().err == "wsgiload: undecided\n"
+
+
 def test_nothing_measured_is_no_answer() -> None:
     assert is_unanswered(race([]))
 

@@ -25,13 +25,13 @@ _LONGER_SEARCH = 4
 _OPTION = re.compile(r"--(?P<name>budget|runs|duration) (?P<value>\w+)")
 
 
-def code_of_answer(summary: Summary, code: int, arguments: Sequence[str]) -> int:
+def code_of_answer(summary: Summary, code: int, arguments: Sequence[str] | None) -> int:
     """98 if the sweep asked a question and got no answer; prints the command that would decide
-    it. Other codes that come before 98 or do not concern the answer stay."""
+    it, unless it was resumed, which allows no other plan (``arguments`` is None). Other codes that come before 98 or do not concern the answer stay."""
     if not is_unanswered(summary):
         return code
     needs = summary.answer.needs if summary.answer is not None else None
-    command = deciding_command(needs or "", summary, arguments)
+    command = None if arguments is None else deciding_command(needs or "", summary, arguments)
     complain("undecided" if command is None else f"undecided; to decide, run: {command}")
     return EXIT_INVALID if code in (EXIT_OK, EXIT_THRESHOLD) else code
 

@@ -259,7 +259,7 @@ def sweep(
     code = print_recommendations(
         recommendations, code, is_printed=is_printed, aside=json_file == "-"
     )
-    return code_of_answer(result.summary, code, arguments)
+    return code_of_answer(result.summary, code, arguments if resume is None else None)
 
 
 def _experiment(
