@@ -25,13 +25,14 @@ class _Lab:
         self.most = most
         self.launches: list[NextLaunch] = []
         self.cells: list[CellResult] = []
+        self.measured: set[str] = set()
 
     def run(self, launch: NextLaunch) -> Sequence[CellResult] | None:
         if len(self.launches) == self.most:
             return None
         self.launches.append(launch)
         self.now_s += 3.0
-        measured = [_measured(one) for one in launch.cells]
+        measured = [_measured(one) for one in launch.cells if one.id not in self.measured]
         self.cells += measured
         return measured
 
@@ -52,7 +53,7 @@ def _experiment(budget_s: float = 300.0) -> Experiment:
 
 
 def _ids(lab: _Lab) -> list[str]:
-    return [one.id for launch in lab.launches for one in launch.cells]
+    return [one.id for one in lab.cells]
 
 
 def test_both_rates_belong_to_one_launch_until_only_the_higher_one_is_open() -> None:
@@ -71,6 +72,18 @@ def test_a_resumed_race_continues_as_if_it_had_not_been_interrupted() -> None:
     assert not begun.carry_out(_experiment())
     resumed.carry_out(_experiment(), begun.cells)
     assert _ids(begun) + _ids(resumed) == _ids(whole)
+
+
+def test_the_stored_part_of_an_interrupted_launch_counts() -> None:
+    whole, begun, resumed = _Lab(), _Lab(most=4), _Lab()
+    whole.carry_out(_experiment())
+    begun.carry_out(_experiment())
+    stored = begun.cells[:-1]
+    resumed.measured = {one.id for one in stored}
+    resumed.carry_out(_experiment(), stored)
+    assert _ids(resumed) == _ids(whole)[len(stored) :]
+    # The new launch, and the stored load of 20 s.
+    assert resumed.launches[0].left_s - resumed.launches[1].left_s > 3.0 + 20.0
 
 
 def test_stored_launches_use_up_the_budget() -> None:

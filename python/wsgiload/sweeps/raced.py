@@ -68,13 +68,14 @@ def run_race(
             # In the random order of the plan, not by level.
             cells = tuple(sorted((by_place[one] for one in places), key=order.index))
             results = [known[cell.id] for cell in cells if cell.id in known]
-            took_s = sum(map(planned_s, results)) + AROUND_A_LAUNCH_S
+            took_s = sum(map(planned_s, results)) + AROUND_A_LAUNCH_S if results else 0.0
             if len(results) < len(cells):
                 began_s = clock_s()
                 new = run(NextLaunch(cells, launch.state, left_s))
                 if new is None:
                     return None
-                results, took_s = list(new), clock_s() - began_s
+                results += new
+                took_s += clock_s() - began_s
             measured += results
             left_s -= took_s
             launch = procedure.send(_outcome(launch, levels, results, took_s))
