@@ -233,6 +233,11 @@ def test_a_budget_excludes_options_that_set_the_runs(
     assert f"--budget and {words[0]} are mutually exclusive" in capsys.readouterr().err
 
 
+def test_a_race_has_no_reruns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", "--rates", "100", "--reruns", "2", "--dry-run"]) == 2
+    assert "--reruns has no effect in a race" in capsys.readouterr().err
+
+
 def _dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert run(["sweep", "--rates", "200", *words, "--dry-run", "--json", "-"]) == 0
     plan: dict[str, Any] = json.loads(capsys.readouterr().out)

@@ -197,9 +197,8 @@ def _raced(experiment: Experiment, options: SweepOptions, budget_ns: int) -> Exp
         },
     )
     # A disturbed launch is recognised by its figure, and does not count.
-    procedure = Procedure(
-        seconds_to_ns(options.settle or 0.0), options.reruns or 0, options.aggregate
-    )
+    require(not options.reruns, "--reruns has no effect in a race", "omit it, or use --runs")
+    procedure = Procedure(seconds_to_ns(options.settle or 0.0), 0, options.aggregate)
     return raced(replace(experiment, procedure=procedure, budget_ns=budget_ns))
 
 
