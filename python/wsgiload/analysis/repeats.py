@@ -20,7 +20,16 @@ from wsgiload.statistics.sessions import Scatter, Spread, pooled, scatter_of, sp
 
 # Parts of the plan that do not affect how a server was measured.
 MAY_DIFFER = frozenset(
-    {"name", "app_revision", "servers", "runs", "rates", "connections", "aggregate"}
+    {
+        "name",
+        "app_revision",
+        "servers",
+        "runs",
+        "planned_blocks",
+        "rates",
+        "connections",
+        "aggregate",
+    }
 )
 # The host's properties that affect the figures most.
 OF_HOST = ("machine", "cpu_model", "cpus", "available_cpus", "kernel")
@@ -28,11 +37,11 @@ OF_HOST = ("machine", "cpu_model", "cpus", "available_cpus", "kernel")
 
 @dataclass(frozen=True, slots=True)
 class SessionCell:
-    """A figure of a server at a load, with the versions that were measured."""
+    """A figure of a server at a load, with the versions that were measured, and for how long."""
 
     level: ServerLevel
     figure: Figure
-    versions: tuple[str | None, ...]
+    versions: tuple[str | float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,7 @@ def session_of(summary: Summary, host: HostFacts, *, is_bundled: bool) -> Sessio
     means: dict[SessionCell, tuple[float, float]] = {}
     for level, runs in counted_runs(summary.cells).items():
         cells = list(runs.values())
-        versions = {(cell.version, cell.python, cell.app) for cell in cells}
+        versions = {(cell.version, cell.python, cell.app, cell.duration_s) for cell in cells}
         for figure in FIGURES if len(versions) == 1 else ():
             values = [figure_of(cell, figure) for cell in cells]
             known = [math.log(one) for one in values if one is not None and 0 < one < math.inf]
@@ -78,9 +87,9 @@ def session_of(summary: Summary, host: HostFacts, *, is_bundled: bool) -> Sessio
 
     revision = facts.app_revision
     is_known = is_bundled if revision is None else "+" not in revision
-    plan = [
-        getattr(facts, name) for name in ExperimentFacts.__struct_fields__ if name not in MAY_DIFFER
-    ]
+    # The longest slice of a race depends on its rates; each cell has its own.
+    names = set(ExperimentFacts.__struct_fields__) - MAY_DIFFER - {"duration_s"}
+    plan = [getattr(facts, name) for name in sorted(names)]
     of_host = msgspec.json.encode([getattr(host, name) for name in OF_HOST])
     conditions = msgspec.json.encode([revision, host.wsgiload, plan])
     return Session(of_host, conditions if is_known else None, means)
