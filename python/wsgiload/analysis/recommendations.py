@@ -74,24 +74,21 @@ def recommend_raced(
         if is_open and track.rate in measured_rates:
             measured = _measured(track, state, cells, facts, objective)
             return _open(track, state, (cells, measured), facts, objective)
-
-    text = " and ".join(objective.texts)
+    if not has_lower and all(cell.failure for cell in cells):
+        return _all_failed(cells)
+    why = f"no configuration meets {' and '.join(objective.texts)} at {lowest:,.10g}/s"
+    best = best_so_far(cells, objective)
     if has_lower:
         minutes = math.ceil(2 * (facts.budget_s or 0.0) / 60)
-        return refusal(
-            f"no configuration meets {text} at {lowest:,.10g}/s, and lower rates were not measured"
-            f"{best_so_far(cells, objective)}",
-            f"use --budget {minutes}m, or lower --rates",
-        )
+        fix = f"use --budget {minutes}m, or lower --rates"
+        return refusal(f"{why}, and lower rates were not measured{best}", fix)
+    return refusal(f"{why}{best}", LOOSER, is_missed=True)
+
+
+def _all_failed(cells: Sequence[CellResult]) -> NoRecommendation:
     failures = [f"{server_of(cell)}: {cell.failure.message}" for cell in cells if cell.failure]
-    if len(failures) == len(cells):
-        why = f"every trial failed, the first of {failures[0]}"
-        return refusal(why, "resolve the failures listed below", is_missed=True)
-    return refusal(
-        f"no configuration meets {text} at {lowest:,.10g}/s{best_so_far(cells, objective)}",
-        LOOSER,
-        is_missed=True,
-    )
+    why = f"every trial failed, the first of {failures[0]}"
+    return refusal(why, "resolve the failures listed below", is_missed=True)
 
 
 def _measured(
