@@ -640,6 +640,8 @@ def test_the_generator_survives_a_closed_stderr(target: CountingServer) -> None:
         (64, "-R 100", "raise the limit with: ulimit -n 65"),
         (164, "-c 250", "use --processes 3"),
         (164, "-c 250 --processes 2", "use --processes 3"),
+        (164, "-c 250 --requests 1000", "raise the limit with: ulimit -n 314"),
+        (68, "-c 12", "raise the limit with: ulimit -n 76"),
     ],
 )
 def test_too_few_file_descriptors_are_an_error_with_its_fix(

@@ -49,7 +49,7 @@ from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import available_cpus, named_cores
 from wsgiload.limits import enter_scope
 from wsgiload.loads.build import require_possible
-from wsgiload.loads.options import Level, load_plan
+from wsgiload.loads.options import Level, load_plan, require_descriptors
 from wsgiload.program import command_line
 from wsgiload.sweeps.sweep import plan_cpus
 from wsgiload.units import NS_PER_S, seconds_to_ns
@@ -236,6 +236,7 @@ def _experiment(app: str | None, flags: Mapping[str, Any]) -> Experiment:
         experiment = replace(experiment, name=name, request=request)
     level = Level(rate_per_s=1.0)
     target_url = url or "http://127.0.0.1/"
+    require_descriptors(experiment.load, level)
     require_possible(
         load_plan(target_url, experiment.request, experiment.load, level, experiment.seed)
     )

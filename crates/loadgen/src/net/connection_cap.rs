@@ -31,7 +31,7 @@ pub(crate) fn connection_cap(plan: &LoadPlan) -> Result<(Option<usize>, usize), 
             thousands(required as u64),
             plural(plan.processes as u64, "process"),
             thousands(file_descriptors),
-            fix(required, each)
+            fix(plan, required, each)
         )));
     }
 
@@ -43,9 +43,11 @@ pub(crate) fn connection_cap(plan: &LoadPlan) -> Result<(Option<usize>, usize), 
     ))
 }
 
-/// More processes, or a higher limit if there cannot be as many processes as it would take.
-fn fix(connections: usize, each: usize) -> String {
-    if connections <= each.saturating_mul(MAX_PROCESSES) {
+/// More processes, or a higher limit if there cannot be as many processes as it would take. The
+/// process that runs the load holds two pipes to each.
+fn fix(plan: &LoadPlan, connections: usize, each: usize) -> String {
+    let possible = MAX_PROCESSES.min(each / 2);
+    if plan.possible_lengths_ns().is_none() && connections <= each.saturating_mul(possible) {
         return format!("use --processes {}", connections.div_ceil(each));
     }
     let needed = connections as u64 + SPARE_FILE_DESCRIPTORS;
