@@ -331,3 +331,5 @@ def test_the_options_of_a_sweep_reach_its_experiment(monkeypatch: pytest.MonkeyP
     assert str(experiment.out) == "elsewhere"
     with pytest.raises(wsgiload.UsageError, match="--max-duration applies only to"):
         wsgiload.sweep(load=LoadOptions(precision="5%", max_duration=60))
+    with pytest.raises(wsgiload.UsageError, match="--processes applies only to"):
+        wsgiload.sweep(load=LoadOptions(processes=2))

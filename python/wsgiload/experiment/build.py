@@ -80,6 +80,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
     load = spec.load.filled(replace(SWEEP_DEFAULTS, max_connections=default_max_connections()))
     require(load.max_duration is None, "--max-duration applies only to `wsgiload load`")
     require(load.requests is None, "--requests applies only to `wsgiload load`")
+    require(load.processes == 1, "--processes applies only to `wsgiload load`")
     sizes = combinations(server.workers, server.server_threads, server.grid)
     _require_compatible(spec, sizes)
     variables = variables_of(server.env, map(Path, server.env_file))
