@@ -7,7 +7,7 @@ import json
 import os
 import signal
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -253,3 +253,14 @@ def test_a_load_without_reruns_is_not_repeated(
     output = capsys.readouterr()
     assert "attempts" not in json.loads(output.out)
     assert "attempt" not in output.err
+
+
+def test_the_processes_of_a_load_are_not_taken_for_those_of_others() -> None:
+    observation: Any = SimpleNamespace(samples=(), sampler=SimpleNamespace(client=()))
+    known = []
+    for processes in (1, 2):
+        plan = replace(healthy_report().plan, processes=processes)
+        counters = _load._host_counters(plan, observation, None)
+        assert counters is not None
+        known.append(counters.busy is not None)
+    assert known == [True, False]

@@ -284,7 +284,7 @@ def _attempt(
     if report is None:
         return None, is_interrupted
 
-    load, counters = report.document, _host_counters(observation, host)
+    load, counters = report.document, _host_counters(plan, observation, host)
     seconds = host_seconds(load, counters) if counters is not None else None
     if observation is not None:
         load = msgspec.structs.replace(load, resources=observation.resources(load))
@@ -292,13 +292,17 @@ def _attempt(
     return attempt_of(load, number, seconds, samples), is_interrupted
 
 
-def _host_counters(observation: Observation | None, host: Sampler | None) -> HostCounters | None:
+def _host_counters(
+    plan: LoadPlan, observation: Observation | None, host: Sampler | None
+) -> HostCounters | None:
     """The CPU time that others used on the host, excluding an attached server's own use."""
     cpus = os.cpu_count() or 1
     if host is not None:
         return hypervisor_counters(host.samples, cpus)
     if observation is None or observation.sampler is None:
         return None
+    if plan.processes > 1:  # the sampler takes other generators than this process for foreign
+        return hypervisor_counters(observation.samples, cpus)
     return host_counters(observation.samples, observation.sampler.client, cpus)
 
 
