@@ -9,6 +9,7 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import psutil
 import pytest
 
 import wsgiload
@@ -69,6 +70,19 @@ def test_the_processes_of_a_load_send_one_schedule() -> None:
     one, three = (report.outcomes for report in reports)
     assert one == three
     assert one["ok"] == one["scheduled"] > 100
+
+
+def test_the_end_of_a_load_waits_for_a_frozen_process() -> None:
+    options = LoadOptions(processes=2)
+    with reference_process() as (_, url):
+        with wsgiload.start(url, rate=200, duration=60, options=options) as load:
+            assert not load.wait(1.0)
+            children = psutil.Process().children()
+            frozen = next(one for one in children if "_loadgen" in " ".join(one.cmdline()))
+            frozen.suspend()
+        assert load.done() and not frozen.is_running()
+        reasons = load.result().verdict.reasons
+    assert "generator-lost" in [reason.check for reason in reasons]
 
 
 def _end(server: subprocess.Popen[str]) -> None:

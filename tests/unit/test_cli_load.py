@@ -32,6 +32,7 @@ class CannedHandle:
     report: LoadReport
     is_interrupted = False
     finishes_in_time = True
+    stop_timeout_s = 1.0
 
     def __init__(self, plan: LoadPlan, progress: object = None) -> None:
         self.stopped = False

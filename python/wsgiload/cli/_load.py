@@ -79,8 +79,8 @@ from wsgiload.units import NS_PER_S
 
 # The form in which the result is printed.
 Form = Literal["answer", "tables", "none"]
-# After Ctrl-C, the generator only has to aggregate its results.
-STOP_TIMEOUT_S = 1.0
+# How often the load is checked for its end after Ctrl-C.
+POLL_S = 1.0
 
 # Of options whose default depends on the command.
 DEFAULTS_IN_WORDS = {
@@ -324,8 +324,8 @@ def _carry_out(
             print_status(f"sending load to {public_url(plan.url)} …")
         # A second interrupt, such as one sent to the process group, must not lose the report.
         with replacing_interrupts(stop):
-            while not handle.wait(STOP_TIMEOUT_S):
-                if interrupts and not handle.wait(STOP_TIMEOUT_S):
+            while not handle.wait(POLL_S):
+                if interrupts and not handle.wait(handle.stop_timeout_s):
                     return None, True
             return handle.result(), bool(interrupts)
 

@@ -20,7 +20,9 @@ from wsgiload.documents.load_report import LoadReport, Verdict
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.loads.drive import ProgressFile
 
-EXIT_TIMEOUT_S = 2.0
+# Bounded, because resolving a name cannot be interrupted; a stopped load does no harm. Several
+# processes have some seconds to report (engine/generators.rs).
+STOP_TIMEOUT_S, STOP_SEVERAL_TIMEOUT_S = 2.0, 10.0
 
 # A generator process needs nothing of Python but the extension.
 _GENERATOR = [
@@ -102,7 +104,7 @@ class Report:
 class Handle:
     """A running load. Use it as a context manager, which stops it at the end."""
 
-    __slots__ = ("_inner", "_report")
+    __slots__ = ("_inner", "_report", "stop_timeout_s")
 
     def __init__(self, plan: LoadPlan, progress: ProgressFile | None = None) -> None:
         path = None if progress is None else progress.path
@@ -111,6 +113,7 @@ class Handle:
         except ValueError as error:
             raise UsageError(str(error)) from error
         self._report: Report | None = None
+        self.stop_timeout_s = STOP_SEVERAL_TIMEOUT_S if plan.processes > 1 else STOP_TIMEOUT_S
 
     def stop(self) -> None:
         """Stop the load now. Its result contains the measurements so far and is marked as
@@ -137,7 +140,7 @@ class Handle:
             text = self._inner.result_json()
         except KeyboardInterrupt:
             self._inner.stop()
-            self._inner.wait(1.0)
+            self._inner.wait(self.stop_timeout_s)
             raise
         except ValueError as error:
             raise UsageError(str(error)) from error
@@ -150,5 +153,4 @@ class Handle:
 
     def __exit__(self, *error: object) -> None:
         self._inner.stop()
-        # Bounded, because resolving a name cannot be interrupted; a stopped load does no harm.
-        self._inner.wait(EXIT_TIMEOUT_S)
+        self._inner.wait(self.stop_timeout_s)
