@@ -364,8 +364,9 @@ fn generate(
     let Some(order) = read_line::<Order>(&mut input).map_err(broken)? else {
         return Ok(None);
     };
-    let progress = order.progress.map(ProgressFile::at).transpose();
-    let load = prepare(&order.plan)?.showing(progress.map_err(broken)?);
+    // A load does not need its progress.
+    let progress = order.progress.and_then(|path| ProgressFile::at(path).ok());
+    let load = prepare(&order.plan)?.showing(progress);
     let identity = Identity::of(&order.plan).map_err(broken)?;
     write_line(output, &Answer::Armed(identity)).map_err(broken)?;
     let Some(StartAt { start_ns }) = read_line(&mut input).map_err(broken)? else {
