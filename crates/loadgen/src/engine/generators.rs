@@ -366,7 +366,10 @@ fn generate(
     };
     // A load does not need its progress.
     let progress = order.progress.and_then(|path| ProgressFile::at(path).ok());
-    let load = prepare(&order.plan)?.showing(progress);
+    let mut load = prepare(&order.plan)?.showing(progress);
+    if let Some(sources) = &mut load.target.route.sources {
+        sources.share(order.portion);
+    }
     let identity = Identity::of(&order.plan).map_err(broken)?;
     write_line(output, &Answer::Armed(identity)).map_err(broken)?;
     let Some(StartAt { start_ns }) = read_line(&mut input).map_err(broken)? else {

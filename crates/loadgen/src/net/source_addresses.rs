@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 use crate::base::error::LoadError;
+use crate::plan::portion::Portion;
 
 /// Addresses and the next one to use; clones share the rotation.
 #[derive(Clone, Debug)]
@@ -15,6 +16,7 @@ pub(crate) struct SourceAddresses {
     ranges: Vec<Range>,
     count: u64,
     turn: Arc<AtomicU64>,
+    step: u64,
 }
 
 /// Consecutive addresses of one family.
@@ -48,7 +50,14 @@ impl SourceAddresses {
             ranges,
             count,
             turn: Arc::default(),
+            step: 1,
         }
+    }
+
+    /// Leaves the other turns to the other processes, which would all start at the first address.
+    pub fn share(&mut self, process: Portion) {
+        self.turn = Arc::new(AtomicU64::new(process.index as u64));
+        self.step = process.count as u64;
     }
 
     /// Number of addresses.
@@ -58,7 +67,7 @@ impl SourceAddresses {
 
     /// The next address in the rotation.
     pub fn next(&self) -> IpAddr {
-        let mut place = self.turn.fetch_add(1, Ordering::Relaxed) % self.count;
+        let mut place = self.turn.fetch_add(self.step, Ordering::Relaxed) % self.count;
         for range in &self.ranges {
             if place < range.count {
                 return offset(range.first, place);
@@ -242,6 +251,17 @@ mod tests {
             sources.texts(),
             ["127.0.0.2-127.0.0.3", "127.0.1.1-127.0.1.2", "127.9.9.9"]
         );
+    }
+
+    #[test]
+    fn processes_take_turns() {
+        let turns = [0, 1].map(|index| {
+            let mut one = sources(&["127.0.0.2-127.0.0.4"]).expect("addresses");
+            one.share(Portion { index, count: 2 });
+            turns(&one, 3)
+        });
+        assert_eq!(turns[0], ["127.0.0.2", "127.0.0.4", "127.0.0.3"]);
+        assert_eq!(turns[1], ["127.0.0.3", "127.0.0.2", "127.0.0.4"]);
     }
 
     #[test]
