@@ -50,7 +50,9 @@ pub(crate) struct Evidence {
     /// The process's file descriptor limit allows fewer connections than usual, although the plan
     /// does not limit them.
     pub lacks_connections: bool,
+    /// Of all processes.
     pub threads: usize,
+    pub processes: usize,
     /// Excluding requests dropped because the generator was late.
     pub dropped: u64,
     pub unanswered_share: f64,
@@ -142,7 +144,8 @@ impl Evidence {
             waited_for_connection_share: sending.waited as f64 / scheduled,
             max_connections: facts.max_connections,
             lacks_connections: lacks_connections(plan, facts),
-            threads: plan.threads,
+            threads: plan.all_threads(),
+            processes: plan.processes,
             dropped: dropped_by_server(plan, recorder),
             unanswered_share: (counts.scheduled - counts.of(Outcome::Ok)) as f64 / scheduled,
             is_interrupted: facts.is_interrupted,

@@ -242,12 +242,14 @@ fn capped(evidence: &Evidence, _: &Thresholds) -> CheckResult {
 /// Threads do not share connections: one thread's connections can all be busy while another's are
 /// idle, and several small queues wait longer than one large queue.
 fn with_pools(finding: CheckResult, fix: &str, evidence: &Evidence) -> CheckResult {
-    match evidence.threads {
-        1 => finding,
-        _ => finding.fixed_by(format!(
-            "{fix}, or use --threads 1, because threads do not share connections"
-        )),
-    }
+    let one = match (evidence.processes, evidence.threads) {
+        (1, 1) => return finding,
+        (1, _) => "--threads 1",
+        _ => "--processes 1 --threads 1",
+    };
+    finding.fixed_by(format!(
+        "{fix}, or use {one}, because threads do not share connections"
+    ))
 }
 
 pub(super) static SHED: Check = Check {

@@ -36,6 +36,7 @@ fn sound() -> Evidence {
         max_connections: 10,
         lacks_connections: false,
         threads: 1,
+        processes: 1,
         dropped: 0,
         unanswered_share: 0.0,
         is_interrupted: false,
@@ -721,9 +722,10 @@ fn an_overloaded_server_is_to_blame_and_does_not_invalidate() {
 
 #[test]
 fn a_full_pool_of_one_of_several_threads_is_explained_in_the_fix() {
-    let fixes = |threads| {
+    let fixes = |processes, threads| {
         let evidence = Evidence {
             threads,
+            processes,
             waited_for_connection_share: 0.9,
             dropped: 5,
             ..sound()
@@ -735,15 +737,12 @@ fn a_full_pool_of_one_of_several_threads_is_explained_in_the_fix() {
             .collect::<Vec<_>>()
             .join("\n")
     };
-    assert!(!fixes(1).contains("threads"), "{}", fixes(1));
-    assert_eq!(
-        fixes(2)
-            .matches("or use --threads 1, because threads do not share connections")
-            .count(),
-        2,
-        "{}",
-        fixes(2)
-    );
+    assert!(!fixes(1, 1).contains("threads"), "{}", fixes(1, 1));
+    for (processes, one) in [(1, "--threads 1"), (2, "--processes 1 --threads 1")] {
+        let text = fixes(processes, 2);
+        let fix = format!("or use {one}, because threads do not share connections");
+        assert_eq!(text.matches(&fix).count(), 2, "{text}");
+    }
 }
 
 #[test]
