@@ -9,7 +9,8 @@
 //! 3. in: a [`StartAt`], for all generators at the same time;
 //! 4. out: [`Answer::Ended`], with its part.
 //!
-//! The end of its input stops a generator, so none outlives the process that runs the load.
+//! Another line, or the end of its input, stops a generator; the end of the process that started it
+//! kills it. So none outlives the process that runs the load.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
@@ -20,6 +21,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -185,9 +187,7 @@ impl Generators {
             if !is_stopping && (stop.is_stopped() || lost.is_some()) {
                 is_stopping = true;
                 until_ns = until_ns.min(monotonic_ns() + STOP_GRACE_NS);
-                self.all
-                    .iter_mut()
-                    .for_each(|generator| generator.input = None);
+                self.all.iter_mut().for_each(Generator::stop);
             }
             match self.answers.recv_timeout(POLL) {
                 Ok((_, Some(Answer::Ended(part)))) => parts.push(part),
@@ -308,6 +308,12 @@ impl Generator {
         }
     }
 
+    /// By a message, because a process that was forked from this one keeps the input open.
+    fn stop(&mut self) {
+        self.tell(&"stop");
+        self.input = None;
+    }
+
     /// How a generator ended whose output has ended.
     fn end(&mut self) -> String {
         let _ = self.process.kill();
@@ -338,7 +344,7 @@ fn forward(output: Option<impl BufRead>, mut send: impl FnMut(Option<Answer>) ->
 }
 
 /// Runs one portion of a load as one of its generators: reads the order from `input`, writes
-/// answers to `output`, and stops at the end of `input`.
+/// answers to `output`, and stops at the end of `input`. The end of its parent kills this process.
 ///
 /// # Errors
 /// [`LoadError::System`] if the process that runs the load no longer listens.
@@ -346,6 +352,8 @@ pub fn run_generator(
     input: impl BufRead + Send + 'static,
     mut output: impl Write,
 ) -> Result<(), LoadError> {
+    // Without it, the end of the input suffices unless another process keeps the input open.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let answer = generate(input, &mut output).unwrap_or_else(|error| {
         let text = error.to_string();
         Some(Answer::Failed(text))
@@ -381,7 +389,7 @@ fn generate(
     thread::Builder::new()
         .name("loadgen-input".to_owned())
         .spawn(move || {
-            let _ = io::copy(&mut input, &mut io::sink());
+            let _ = input.skip_until(b'\n');
             at_end.stop();
         })
         .map_err(|source| system("start a thread", source))?;
@@ -451,6 +459,26 @@ mod tests {
             panic!("armed")
         };
         expected.require_same(identity).expect("the same plan");
+    }
+
+    #[test]
+    fn a_line_stops_a_generator_whose_input_stays_open() {
+        let (input, mut messages) = io::pipe().expect("a pipe");
+        let plan = LoadPlan {
+            processes: 2,
+            ..LoadPlan::closed("http://127.0.0.1:9/", 2, 60 * NS_PER_S)
+        };
+        let start_ns = monotonic_ns();
+        let texts = [
+            order(plan),
+            format!("{{\"start_ns\":{start_ns}}}"),
+            "\"stop\"".to_owned(),
+        ];
+        writeln!(messages, "{}", texts.join("\n")).expect("it listens");
+        let mut output = Vec::new();
+        run_generator(BufReader::new(input), &mut output).expect("it can answer");
+        assert!(String::from_utf8_lossy(&output).contains("Ended"));
+        assert!(monotonic_ns() - start_ns < 30 * NS_PER_S);
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Several generator processes run one load.
 
 use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loadgen::plan::Arrivals;
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, prepare};
 use refsrv::{Config, ReferenceServer};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::child::Generator;
 use crate::support::{
@@ -187,5 +189,33 @@ fn no_process_outlives_the_one_that_runs_the_load() {
     let (generator, children) = started(&server);
 
     kill(generator.id(), Signal::KILL);
+    assert_all_end(&children);
+}
+
+#[test]
+fn a_generator_ends_with_its_parent_even_if_its_input_stays_open() {
+    let script = r#"exec 3<&0; "$0" --generator <&3 & wait"#;
+    let mut parent = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_loadgen")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = parent.stdin.take().unwrap();
+    let plan = LoadPlan {
+        processes: 2,
+        ..LoadPlan::closed("http://127.0.0.1:9/", 2, SECOND)
+    };
+    let order = json!({"plan": plan, "portion": {"index": 0, "count": 2}});
+    writeln!(input, "{order}").unwrap();
+    let mut armed = String::new();
+    let mut output = BufReader::new(parent.stdout.take().unwrap());
+    output.read_line(&mut armed).unwrap();
+    assert!(armed.contains("Armed"), "{armed}");
+    let children = children_of(parent.id());
+    assert_eq!(children.len(), 1);
+
+    parent.kill().unwrap();
+    parent.wait().unwrap();
     assert_all_end(&children);
 }
