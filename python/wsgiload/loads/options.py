@@ -273,7 +273,7 @@ def require_descriptors(load: LoadSettings, level: Level) -> None:
         return
     flag, possible = "--max-connections" if is_open else "--connections", limit - SPARE_DESCRIPTORS
     raise UsageError(
-        f"{connections:,} connections need {needed:,} file descriptors, but this "
+        f"{connections:,} connections need {needed:,} file descriptors, but this"
         f" process may open only {limit:,}",
         f"ulimit -n {needed}" + (f", or {flag} {possible}" if possible > 0 else ""),
     )
