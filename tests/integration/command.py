@@ -150,8 +150,6 @@ class Command:
         self._mark = uuid.uuid4().hex
         self._pids: list[int] = []
         self._count = 0
-        # Settings that have no flag, by their key.
-        self.settings: dict[str, object] = {}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -170,7 +168,6 @@ class Command:
             "NO_COLOR": "1",
             # Otherwise the number of trials would depend on what else this host runs.
             "WSGILOAD_RERUNS": "0",
-            **{f"WSGILOAD_{key.upper()}": str(value) for key, value in self.settings.items()},
         }
 
     def start(

@@ -33,7 +33,9 @@ on_servers = [pytest.mark.servers, pytest.mark.limits]
 # These tests look for effects far larger than those of a disturbed host, which therefore must not
 # make a trial invalid.
 LIMITS = ("missed-sends.invalid=0", "send-lag.invalid=1e9", "client-cpu.invalid=1e9")
-TOLERATE_DISTURBANCE = {"check_threshold": "\n".join((*LIMITS, "client-stalls.invalid=1e9"))}
+TOLERATE_DISTURBANCE = tuple(
+    f"--check-threshold={limit}" for limit in (*LIMITS, "client-stalls.invalid=1e9")
+)
 
 # A body in two pieces without Content-Length.
 STREAMS = """
@@ -237,8 +239,7 @@ class TestOnServers:
 
     def test_v2_v3_more_connections_than_threads_raise_an_alarm(self, command: Command) -> None:
         """By default, cheroot serves 10 connections and queues 5; the others retry."""
-        command.settings["profile"] = "stock"
-        args = shlex.split("--servers cheroot --connections 200 --timeout 3s")
+        args = shlex.split("--servers cheroot --profile stock --connections 200 --timeout 3s")
         result = command.run("sweep", *args, *BRIEFLY)
         assert checks(result) & {"littles-law", "uneven-connections"}, checks(result)
 
@@ -249,8 +250,7 @@ class TestOnServers:
         self, command: Command, server: str, profile: str
     ) -> None:
         """The load then opens a connection for each request, and the report says so."""
-        command.settings["profile"] = profile
-        args = ("--servers", server, "--keepalive", "on", "--rates", 50)
+        args = ("--servers", server, "--profile", profile, "--keepalive", "on", "--rates", 50)
         result = command.run("sweep", *args, *BRIEFLY)
 
         (cell,) = result.cells.values()
@@ -286,8 +286,7 @@ class TestOnServers:
             pytest.skip(
                 f"bjoern needs {' '.join(missing)}; as root run: {install_command(missing)}"
             )
-        command.settings |= TOLERATE_DISTURBANCE
-        args = ("--servers", "bjoern", "--connections", 2)
+        args = ("--servers", "bjoern", "--connections", 2, *TOLERATE_DISTURBANCE)
         result = command.run("sweep", write_app(command, STREAMS), *args, *BRIEFLY)
         if "nagle-delay" not in checks(result) and checks(result) & {
             "run-queue-wait",
@@ -301,8 +300,7 @@ class TestOnServers:
     def test_v8_and_v9_too_few_threads_raise_alarms(self, command: Command) -> None:
         """One thread that sleeps 10 ms per request is offered twice its capacity, but uses at most
         a tenth of a CPU, even at 0.5 ms of CPU time per request."""
-        command.settings["server_threads"] = 1
-        args = shlex.split("--servers waitress --app-name sleep --rates 200")
+        args = shlex.split("--servers waitress --server-threads 1 --app-name sleep --rates 200")
         result = command.run("sweep", *args, *BRIEFLY)
         assert checks(result) >= {"idle-server", "rate-not-reached"}, checks(result)
 
@@ -326,8 +324,8 @@ class TestOnServers:
     def test_v10_a_server_that_is_slower_at_each_start_raises_an_alarm(
         self, command: Command
     ) -> None:
-        command.settings |= TOLERATE_DISTURBANCE
         args = shlex.split("--servers waitress --connections 4 --runs 2 --settle 0s")
+        args += TOLERATE_DISTURBANCE
         result = command.run("sweep", write_app(command, SLOWER_EACH_START), *args, *BRIEFLY)
         assert result.code == 0, checks(result)
         assert "waitress at 4 connections: throughput varies by " in result.out, result.out
@@ -338,8 +336,8 @@ class TestOnServers:
     ) -> None:
         """One thread that sleeps 40 ms serves 25 requests per second; scheduling delays of about
         1 ms hardly change that."""
-        command.settings |= {"server_threads": 1, **TOLERATE_DISTURBANCE}
-        args = shlex.split("--servers waitress --connections 4,8,16")
+        args = shlex.split("--servers waitress --server-threads 1 --connections 4,8,16")
+        args += TOLERATE_DISTURBANCE
         result = command.run("sweep", write_app(command, HOLDS_ITS_THREAD), *args, *BRIEFLY)
 
         assert result.code == 0, checks(result)

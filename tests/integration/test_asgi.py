@@ -59,8 +59,7 @@ def main(command: Command) -> Path:
 
 
 def test_a_plain_callable_is_measured_on_every_server(command: Command, main: Path) -> None:
-    command.settings["expect_length"] = len("/item/7")
-    args = ("--path", "/item/7", *BRIEFLY)
+    args = ("--path", "/item/7", "--expect-length", len("/item/7"), *BRIEFLY)
     result = command.run("sweep", "main:app", "--interface", "asgi", *args)
     require_all_ok(result, [f"{server}@50#1" for server in SERVERS])
     assert result.summary["experiment"]["interface"] == "asgi"
@@ -95,6 +94,6 @@ def test_the_lifespan_of_a_starlette_app_runs_once(
     (project / "main.py").write_text(textwrap.dedent(STARLETTE))
 
     app = ("main:create_app('shop')", "--interface", "asgi", "--path", "/item")
-    command.settings["expect_regex"] = '"started":1'
-    result = sweep_unchanged(command, project, *app, *BRIEFLY)
+    expected = ("--expect-regex", '"started":1')
+    result = sweep_unchanged(command, project, *app, *expected, *BRIEFLY)
     require_all_ok(result, [f"{server}@50#1" for server in SERVERS])

@@ -110,8 +110,7 @@ def test_a_port_in_use_is_reported_with_the_process_that_uses_it(
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        command.settings["port"] = port
-        line = error_of(command.run("sweep", "--servers", "wsgiref", *BRIEFLY))
+        line = error_of(command.run("sweep", "--port", port, "--servers", "wsgiref", *BRIEFLY))
 
     assert line == (
         f"wsgiload: cannot listen on port {port} of 127.0.0.1: Address already in use by process "

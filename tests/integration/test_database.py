@@ -77,8 +77,7 @@ def test_a_small_connection_pool_is_distinguished_from_a_busy_database(
     """A request holds a connection for 80 ms, so one connection serves at most 12 requests per
     second."""
     args = ("--grid", "workers=1,2", "--path", "/order/1", "--rates", 18, "--no-verbose")
-    command.settings["expect_regex"] = "^ordered kettle$"
-    result = sweep(command, project, *args)
+    result = sweep(command, project, "--expect-regex", "^ordered kettle$", *args)
     cells = {name.partition("@")[0]: cell for name, cell in result.cells.items()}
     assert set(cells) == {"pool-1-w1", "pool-1-w2", "pool-8-w1", "pool-8-w2"}
     small = cells.pop("pool-1-w1")
@@ -99,8 +98,7 @@ def test_a_small_connection_pool_is_distinguished_from_a_busy_database(
 
 def test_a_busy_database_is_named_as_the_bottleneck(command: Command, project: Path) -> None:
     args = ("--servers", "pool-8", "--workers", 1, "--path", "/report", "--rates", 60)
-    command.settings["expect_regex"] = "^counted 200000$"
-    result = sweep(command, project, *args, "--no-verbose")
+    result = sweep(command, project, "--expect-regex", "^counted 200000$", *args, "--no-verbose")
     (cell,) = result.cells.values()
 
     (db,) = cell["services"]

@@ -228,8 +228,7 @@ def test_too_few_ports_are_not_blamed_on_the_server(command: Command) -> None:
 
 def test_too_few_processes_in_the_group_are_named(command: Command) -> None:
     server = f"mine={shlex.quote(sys.executable)} -m http.server --bind {{host}} {{port}}"
-    command.settings["ready_timeout"] = "10m"
-    options = ("--command", server, "--rates", 50, "--pids", 1, *BRIEFLY)
+    options = ("--command", server, "--rates", 50, "--pids", 1, "--ready-timeout", "10m", *BRIEFLY)
     result = command.run("sweep", *options)
     assert result.code == 97, result.err
     assert "needs more processes or threads than --pids allows" in words_of(result)

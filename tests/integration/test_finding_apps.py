@@ -60,8 +60,7 @@ def failure(result: CommandResult) -> str:
 def test_a_factory_is_called_by_every_kind_of_server(command: Command) -> None:
     folder = copied(command, "factory")
     words = ("shop:create_app('a greeting')", "--servers", SERVERS)
-    command.settings["expect_regex"] = "^a greeting$"
-    result = command.run("sweep", *words, *BRIEFLY, cwd=folder)
+    result = command.run("sweep", *words, "--expect-regex", "^a greeting$", *BRIEFLY, cwd=folder)
     require_ok(result, 6)
 
 
@@ -129,8 +128,8 @@ def test_a_workspace_package_uses_the_environment_of_its_workspace(
     assert result.messages[0].endswith("did you mean `--pythonpath src web.wsgi:application`?")
     assert f"{workspace}/.venv/bin/python" in result.messages[0]
 
-    command.settings["expect_regex"] = "^hi 42$"
-    result = command.run("sweep", "--pythonpath", "src", *words, cwd=folder)
+    body = ("--expect-regex", "^hi 42$")
+    result = command.run("sweep", "--pythonpath", "src", *body, *words, cwd=folder)
     require_ok(result, 2)
 
 
@@ -139,8 +138,7 @@ def test_pythonpath_is_not_passed_on_and_the_warning_names_the_option(command: C
     (folder / "lib").mkdir()
     (folder / "lib" / "greeting.py").write_text("TEXT = 'hi'\n")
     (folder / "web.py").write_text("import greeting, shop\napp = shop.create_app(greeting.TEXT)\n")
-    command.settings["expect_regex"] = "^hi$"
-    words = ("web:app", "--servers", "wsgiref", *BRIEFLY[:-1])
+    words = ("web:app", "--servers", "wsgiref", "--expect-regex", "^hi$", *BRIEFLY[:-1])
     program = ["env", "PYTHONPATH=lib", str(SCRIPT)]
 
     result = command.run("sweep", *words, cwd=folder, program=program)
@@ -219,8 +217,7 @@ def test_the_ready_timeout_limits_the_import_of_the_app(command: Command) -> Non
     words = ("slow:app", "--servers", "waitress", *BRIEFLY)
     require_ok(command.run("sweep", *words, cwd=folder), 1)
 
-    command.settings["ready_timeout"] = "1s"
-    result = command.run("sweep", *words, cwd=folder)
+    result = command.run("sweep", *words, "--ready-timeout", "1s", cwd=folder)
     assert result.code == 97
     assert "importing slow did not finish within 1 s; raise --ready-timeout" in result.out
 

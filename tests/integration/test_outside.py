@@ -85,8 +85,7 @@ class TestOfServers:
     def test_the_workers_of_bundled_apps_count_all_requests(
         self, command: Command, server: str
     ) -> None:
-        command.settings["precision"] = "5%"
-        words = ("--servers", server, "--workers", 2, "--rates", 200)
+        words = ("--servers", server, "--workers", 2, "--rates", 200, "--precision", "5%")
         cell = only_cell(command.run("sweep", *words, *BRIEFLY))
 
         assert "app-calls" not in checks_of(cell), checks_of(cell)
@@ -114,8 +113,9 @@ class TestOfServers:
     def test_app_calls_detects_requests_of_another_client(self, command: Command) -> None:
         """Another client sends requests during the load, which makes the times meaningless."""
         port = unused_port()
-        command.settings["port"] = port
-        running = command.start("sweep", "--servers", "waitress", "--rates", 100, *BRIEFLY)
+        running = command.start(
+            "sweep", "--servers", "waitress", "--rates", 100, "--port", port, *BRIEFLY
+        )
         until(
             lambda: any("wsgiload.loads._driver" in line for line in command.processes().values()),
             "the load",
@@ -134,9 +134,9 @@ class TestOfServers:
 
     def test_kernel_drops_detects_dropped_connections(self, command: Command) -> None:
         """200 simultaneous connections overflow an accept queue of five."""
-        command.settings["profile"] = "stock"
-        words = ("--servers", "cheroot", "--connections", 200, "--timeout", "3s")
-        cell = only_cell(command.run("sweep", *words, *BRIEFLY))
+        server = ("--servers", "cheroot", "--profile", "stock")
+        load = ("--connections", 200, "--timeout", "3s")
+        cell = only_cell(command.run("sweep", *server, *load, *BRIEFLY))
 
         assert cell["external_counts"]["listen_drops"] > 0
         assert "retransmissions add 1, 3 or 7 s" in checks_of(cell)["kernel-drops"]

@@ -109,8 +109,7 @@ def test_two_commands_are_compared_without_an_app_argument(command: Command, pro
 
 
 def test_an_interrupted_sweep_of_a_command_is_resumed(command: Command, project: Path) -> None:
-    command.settings["name"] = "again"
-    words = ("--command", PROD, "--runs", 2, "--settle", "0s")
+    words = ("--command", PROD, "--runs", 2, "--settle", "0s", "--reruns", 0, "--name", "again")
     load = ("--rates", "50,60", "--duration", "2s", "--warmup", "0s", "--cooldown", "0s")
 
     running = command.start("sweep", *words, *load, cwd=project)

@@ -527,8 +527,7 @@ def test_an_oom_kill_of_a_worker_is_reported_although_its_master_survived(
 def test_the_stock_profile_reports_the_measured_defaults_of_each_server(
     command: Command,
 ) -> None:
-    command.settings["profile"] = "stock"
-    words = ("--servers", "cheroot,waitress,gunicorn-sync")
+    words = ("--profile", "stock", "--servers", "cheroot,waitress,gunicorn-sync")
     load = ("--rates", 50, "--duration", "1s", "--warmup", "0s", "--cooldown", "0s")
     result = command.run("sweep", *words, *load)
 

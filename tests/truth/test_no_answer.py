@@ -70,11 +70,10 @@ def test_the_cause_is_named_in_words(
             one = prefix + text.replace("PORT", port)
             one = f"sh -c {shlex.quote(f'{one} &')}" if ending == "daemon" else one
             words += ["--command", f"own-{name}={one}"]
-        command.settings["ready_timeout"] = "4s"
         result = command.run(
             *("sweep", *words, "--env", f"ENDING={ending}", "--memory", "160MiB", "--no-verbose"),
             *("--rates", "20", "--duration", "1s", "--warmup", "0s", "--cooldown", "0s"),
-            *("--timeout", "1s", "--settle", "0s", "--quiet"),
+            *("--ready-timeout", "4s", "--timeout", "1s", "--settle", "0s", "--quiet"),
         )
 
     failures = {cell["server"]: (cell["failure"] or {}) for cell in result.cells.values()}

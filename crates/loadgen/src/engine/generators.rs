@@ -358,7 +358,8 @@ pub fn run_generator(
     input: impl BufRead + Send + 'static,
     mut output: impl Write,
 ) -> Result<(), LoadError> {
-    // Without it, the end of the input suffices unless another process keeps the input open.
+    // Without it, the end of the input suffices unless another process keeps the input open. The
+    // kernel means the thread that started this process, which also waits for its part.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let answer = generate(input, &mut output).unwrap_or_else(|error| {
         let text = error.to_string();
